@@ -233,6 +233,11 @@ class Placement:
     def free(self, instance: str) -> None:
         self._ask(self._client.delete, f'/allocations/{instance}', 404)
 
+    def has_provider(self, provider: str) -> bool:
+        return self._ask(
+            self._client.get, f'/resource_providers/{provider}', 404
+        ).status_code != 404
+
     def forget_provider(self, node: str) -> None:
         self._client.invalidate_resource_provider(node)
 

@@ -1210,8 +1210,8 @@ def tell_status(source: NovaIronicDriver,
             # Nova goes through what the tracker has, to which a node was added
             # meanwhile.
             tracked: set[str] = set()
-            in_turn_with_tracker(
-                lambda: tracked.update(compute.rt.compute_nodes))
+            in_turn_with_tracker(lambda: tracked.update(
+                row.uuid for row in compute.rt.compute_nodes.values()))
             nodes = tracked.union(nodes)
         tell_more(nodes, enabled)
     compute._update_compute_provider_status = told

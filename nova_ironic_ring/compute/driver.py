@@ -7,23 +7,17 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute.instances import guards
+from nova_ironic_ring.compute import member_record
 from nova_ironic_ring.compute import node_service
 from nova_ironic_ring.compute import shared
 from nova_ironic_ring.core.taking.building import arrivals
+from nova_ironic_ring.core.values import member
 
 LOG = logging.getLogger(__name__)
 
 
-@guards.protected
-class RingMixin(shared.OnNodeMixin):
-    """Lets several services share one Ironic.
-
-    To be mixed in before Nova's ironic driver, or before a site's own subclass
-    of that driver::
-
-        class SiteRingDriver(RingMixin, SiteIronicDriver):
-            pass
-    """
+class _NodesMixin(shared.OnNodeMixin):
+    """Makes Nova see the nodes of this service."""
 
     ring_service: node_service.RingService
     _SERVICE = node_service.RingService
@@ -83,6 +77,8 @@ class RingMixin(shared.OnNodeMixin):
         :param node: the node's UUID
         """
         ring = self.ring_service
+        if member.is_member(node):
+            return ring.is_record_to_be_made()
         if not ring.is_to_update(node):
             return False
         with self.ring_lock:
@@ -156,6 +152,18 @@ class RingMixin(shared.OnNodeMixin):
         """
         with self.ring_lock:
             return self.ring_service.is_deleted(nodename)
+
+
+@guards.protected
+class RingMixin(member_record.MemberMixin, _NodesMixin):
+    """Lets several services share one Ironic.
+
+    To be mixed in before Nova's ironic driver, or before a site's own subclass
+    of that driver::
+
+        class SiteRingDriver(RingMixin, SiteIronicDriver):
+            pass
+    """
 
 
 class IronicRingDriver(RingMixin, upstream.NovaIronicDriver):

@@ -194,7 +194,7 @@ class RingService(service.Service):
     def _to_be_made_of(self, nodes: Iterable[str]) -> dict[str, str]:
         """Return what the rows of nodes are to say that they were made of."""
         steps = self.result.plan.steps
-        said = updates.of_settings(self.settings, self.process)
+        said = updates.of_process(self.process)
         answers = self.ironic.fingerprints(
             node for node in nodes if node in self.ironic.found)
         return {node: updates.made_of(answer, steps[node].decision, said)
@@ -332,7 +332,7 @@ class RingService(service.Service):
     def _said(self, node: str, step: planner.Step, made: Mapping[str, str]
               ) -> dict[str, str]:
         """Return what the row of a node is to say of what was decided."""
-        said = {**self.said_of_itself(node), **made}
+        said = dict(made)
         if step.in_row is not None:
             said |= stats.offer(self.settings.host, step.in_row)
         return said
@@ -347,11 +347,10 @@ class RingService(service.Service):
         answer = None if said is None else self.ironic.fingerprint_of(said)
         return {} if answer is None else stats.make(
             self.settings.host, updates.made_of(
-                answer, step.decision, updates.of_settings(
-                    self.settings, self.process)), at)
+                answer, step.decision, updates.of_process(self.process)), at)
 
     def is_deleted(self, node: str) -> bool:
-        self.go_on_deleting()
+        self.go_on()
         try:
             with self._between() as this:
                 return leftovers.is_deleted(this, node)

@@ -15,11 +15,13 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute.instances import guards
+from nova_ironic_ring.compute import member_record
 from nova_ironic_ring.compute import pool_service
 from nova_ironic_ring.compute.pools import named_nodes
 from nova_ironic_ring.compute.pools import refusals
 from nova_ironic_ring.compute import shared
 from nova_ironic_ring.core.values import bounds
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import pools
 
 LOG = logging.getLogger(__name__)
@@ -51,6 +53,18 @@ class _CountingMixin(shared.OnNodeMixin):
         upstream.excuse_builds(self, lambda: self.ring_refusals.is_refused)
         # The sum of the flavors in a pool can exceed what a column takes.
         upstream.bound_records(self, bounds.number)
+        ring = self.ring_service
+        upstream.update_when_needed(
+            self, ring.settings.me, self._is_to_update,
+            contextlib.nullcontext)
+
+    def _is_to_update(self, node: str) -> bool:
+        """Return whether the tracker is to update a compute node.
+
+        :param node: its name; each pool is updated in each pass
+        """
+        return not member.is_member(node) or (
+            self.ring_service.is_record_to_be_made())
 
     def get_available_nodes(self, refresh: bool = False) -> list[str]:
         """Run a pass, and list the pools of this service.
@@ -69,8 +83,9 @@ class _CountingMixin(shared.OnNodeMixin):
         :param refresh: ignored
         :returns: their names, by UUID
         """
+        self.get_available_nodes(refresh)
         return {pools.uuid_of(name): name
-                for name in self.get_available_nodes(refresh)}
+                for name in self.ring_service.result.found}
 
     def node_is_available(self, nodename: str) -> bool:
         """Return whether this service has a pool.
@@ -257,7 +272,7 @@ class _CountingMixin(shared.OnNodeMixin):
 
 
 @guards.protected
-class PoolMixin(_CountingMixin):
+class PoolMixin(member_record.MemberMixin, _CountingMixin):
     """Lets several services share one Ironic, by pools of nodes.
 
     To be mixed in before Nova's ironic driver, or before a site's own subclass

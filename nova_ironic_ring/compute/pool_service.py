@@ -50,6 +50,7 @@ class PoolService(service.Service):
         #: Whether compute nodes that the last pass has not listed can be
         #: deleted.
         self._gone: Mapping[str, bool] = {}
+        self.nova.failures_to_say = self._failures_to_say
 
     @property
     def orphans(self) -> frozenset[str]:
@@ -145,12 +146,8 @@ class PoolService(service.Service):
         if pool is None:
             return None
         described = upstream.describe(self._driver, _example(pool))
-        described['stats'] = stats.cleaned(described['stats']) | (
-            self.said_of_itself(pool.uuid)) | self._consent() | (
-                self._count(pool)) | stats.say_failures(
-                    self.settings.host, failures.latest(
-                        self._failed.known, self.process.wall_time(),
-                        self.settings.failed_node_wait))
+        described['stats'] = stats.cleaned(
+            described['stats']) | self._count(pool)
         # The resource tracker takes off what the flavors of instances say, so
         # that the free nodes are left: the weighers compare these.
         free, flavors = pool.room, sum(
@@ -170,10 +167,13 @@ class PoolService(service.Service):
         return described | sizes | {
             'hypervisor_hostname': name, 'disk_available_least': None}
 
-    def _consent(self) -> dict[str, str]:
-        """Return the consent to the takeover of this service's instances."""
-        ring = self.result.consent
-        return stats.consent(self.settings.host, ring) if ring else {}
+    def _failures_to_say(self) -> failures.Failures:
+        """Return what the peers are to know of builds that have failed."""
+        # After a restart, the record is not to lose what it says.
+        self._failed.go_on(self.nova.own_failures)
+        return failures.latest(
+            self._failed.known, self.process.wall_time(),
+            self.settings.failed_node_wait)
 
     def _count(self, pool: pools.Pool) -> dict[str, str]:
         """Return what this service needs to know of a pool after a restart."""
@@ -195,7 +195,7 @@ class PoolService(service.Service):
             tree.update_traits(name, sorted(pool.kind.traits))
 
     def known_aggregates(self, found: frozenset[str]) -> frozenset[str]:
-        first = self.result.first
+        first = self.nova.first
         known = None if first is None else upstream.aggregates(
             self._driver, first)
         if first is None or known is None:
@@ -278,7 +278,7 @@ class PoolService(service.Service):
                             'node': node, 'pool': name, 'error': error})
 
     def is_deleted(self, node: str) -> bool:
-        self.go_on_deleting()
+        self.go_on()
         if node in self.result.found:
             return False
         if node not in self._gone:

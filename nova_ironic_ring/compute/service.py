@@ -25,7 +25,6 @@ from nova_ironic_ring.adapters.ironic import nodes
 from nova_ironic_ring.adapters import limits
 from nova_ironic_ring.adapters.nova import aggregates
 from nova_ironic_ring.adapters.nova import records
-from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.adapters import settings
 from nova_ironic_ring.adapters import upstream
@@ -43,9 +42,9 @@ from nova_ironic_ring.core.passing import places
 from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking.building import unclaimed
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
-from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.core.values import settings as core_settings
 from nova_ironic_ring.process import heartbeats
 from nova_ironic_ring.process import sighup
@@ -181,8 +180,6 @@ class Service:
         self.passes = 0
         self.ended: Ended | None = None
         self._settings: core_settings.Settings | None = None
-        #: What the others read of this service in its nodes' rows.
-        self.published: dict[str, str] = {}
         self._complaint = ''
         #: The value of failover_after that was logged as too low.
         self._raised = 0.0
@@ -214,9 +211,6 @@ class Service:
         """
         try:
             self._settings = settings.read(CONF)
-            # For the row of each node: made once, not once a node.
-            self.published = stats.publish(
-                self._settings.host, profile.of(self._settings))
             self._complaint = ''
             self._say_what_is_raised(self._settings)
         except ValueError as error:
@@ -377,50 +371,40 @@ class Service:
         self.memory = memory
         self.process.heartbeats.forget_reported()
 
-    def said_of_itself(self, node: str) -> dict[str, str]:
-        """Return what to write about this service into the row of a node.
+    def to_say(self) -> dict[str, str] | None:
+        """Return the statistics of the member record; None before a pass."""
+        said = self._work.said
+        return None if said is None else self.nova.member_stats(said)
 
-        :param node: the UUID of the node, or of the pool
+    def is_record_to_be_made(self) -> bool:
+        """Return whether Nova's tracker is to make the member record anew.
+
+        An operator may have deleted the record, or its provider, without which
+        Nova cannot delete a service.
         """
         host = self.settings.host
-        return self.published | stats.hold(
-            host, self.memory.held) | stats.say_last_pass(
-                host, self._last_pass(node))
+        if self._work.is_recorded:
+            return False
+        # The tracker may still know what is gone.
+        upstream.forget(self._driver, member.name(host))
+        self.placement.forget_provider(member.uuid_of(host))
+        return True
 
-    def _last_pass(self, node: str) -> model.LastPass:
-        """Return what to write about the passes into the row of a node.
+    def go_on(self) -> None:
+        """Say that a good pass takes long.
 
-        Nova's tracker goes from node to node, which may take long. Meanwhile,
-        other rows contain the time of the pass as well.
-        """
-        self._renew(node)
-        return self._work.of(node, self.settings)
-
-    def _renew(self, node: str) -> bool:
-        """Report a good pass that takes long in the row of a node.
-
-        :returns: False if that is not due yet
+        Nova's tracker goes from node to node, and deletes the records of nodes
+        that are gone, which takes seconds for each.
         """
         now = self.process.now()
         if not self._work.is_good or (
                 now - self._said_at < self.settings.pass_interval / 2):
-            return False
+            return
         self._said_at = now
-        self._work = self._work.renewed(node, self.process.wall_time())
-        return True
-
-    def go_on_deleting(self) -> None:
-        """Report a good pass that takes long because records are deleted.
-
-        Nova's tracker deletes those of all nodes that are gone, which takes
-        seconds for each, before it writes what the others report.
-        """
-        node = self._work.node
-        if node is not None and self._renew(node):
-            assert self._work.said is not None
-            with self._between() as this, this.going_on(
-                    events.LastPassNotSaid):
-                self.world.nova.say_last_pass(node, self._work.said)
+        self._work = self._work.renewed(self.process.wall_time())
+        assert self._work.said is not None
+        with self._between() as this, this.going_on(events.LastPassNotSaid):
+            self.world.nova.say_member(self._work.said)
 
     def put_in_aggregates(self, tree: provider_tree.ProviderTree, name: str
                           ) -> None:

@@ -5,7 +5,6 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Mapping, Sequence
 import contextlib
-import dataclasses
 
 from nova.compute import task_states
 from nova.compute import vm_states
@@ -25,11 +24,10 @@ from nova_ironic_ring.adapters.nova import marks
 from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.adapters import several
 from nova_ironic_ring.core.deciding import failures
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
-from nova_ironic_ring.core.values import profile
-from nova_ironic_ring.core.values import settings
 
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
@@ -64,15 +62,19 @@ class Nova:
         self._context = context
         self._host = host
         self._is_up = liveness()
-        #: A row of each service, by canonical name.
-        self.samples: dict[str, str] = {}
+        #: A row of each service in the ring that has no member record.
+        self._samples: dict[str, str] = {}
         #: The nodes on which builds of other services have failed, by their
         #: latest reports; by the UUID of the node.
         self.failures: failures.Failures = {}
-        #: The same of this service itself, as its rows say.
+        #: The same of this service itself, as its record says, and those that
+        #: the record is to say.
         self.own_failures: failures.Failures = {}
+        self.failures_to_say: Callable[[], failures.Failures] = dict
         #: The rows of this service, as they were read last.
         self.own_rows: list[objects.ComputeNode] = []
+        #: The UUID of the first of them, which Nova mirrors aggregates to.
+        self.first: str | None = None
         #: A row of each service that is not in the ring, likewise.
         self._others: dict[str, str] = {}
 
@@ -89,42 +91,39 @@ class Nova:
             ask(self.context, fields.HVType.IRONIC) if ask is not None
             else objects.ServiceList.get_by_binary(
                 self.context, 'nova-compute', include_disabled=True))
-        found = self._with_nodes(
-            [each for each in services if not each.disabled])
+        enabled = [each for each in services if not each.disabled]
+        # The own one says what this service needs after a restart.
+        records = self._records({
+            self._host or CONF.host, *(each.host for each in enabled)})
+        said, self._samples = self._said(
+            records, [each.host for each in enabled], self._samples)
         me = model.canonical(self._host or CONF.host)
         self.failures = failures.merged(*(
-            stats.read_failures(row.stats, row.host) for _, row in found
-            if model.canonical(row.host) != me))
-        return [dataclasses.replace(
-            self._service(service), last_pass=said.last_pass, is_asked=True,
-            scope=said.scope, by_shards=said.by_shards, held=said.held)
-            for service, row in found if (said := row_of(row))]
+            stats.read_failures(row.stats, row.host)
+            for host, row in records.items() if host != me))
+        if me in records:
+            self.own_failures = stats.read_failures(
+                records[me].stats, records[me].host)
+        return [self._service(each).saying(found) for each in enabled
+                if (found := said.get(model.canonical(each.host)))]
 
-    def last_passes(self, hosts: Collection[str]
-                    ) -> dict[str, model.LastPass]:
-        # From now on, one row of each service is read: the one with the most
-        # information.
-        samples = {model.canonical(host): row for host in hosts
-                   if (row := self._sample(host)) is not None}
-        self.samples |= {host: row.uuid for host, row in samples.items()}
-        return {host: dataclasses.replace(said, node=row.uuid)
-                for host, row in samples.items()
-                if (said := row_of(row).last_pass) is not None}
+    def members(self, hosts: Collection[str]) -> dict[str, model.Member]:
+        said, self._others = self._said(
+            self._records(hosts), hosts, self._others)
+        return said
 
-    def say_last_pass(self, node: str, said: model.LastPass) -> None:
-        self._say(node, stats.say_last_pass(self._host or CONF.host, said))
+    def say_member(self, said: ports.Saying) -> None:
+        for row in self._records([said.current.host]).values():
+            row.stats = self.member_stats(said)
+            row.save()
 
-    def scopes(self, hosts: Collection[str]) -> dict[str, model.Scope | None]:
-        found = self._read_samples(self._others, hosts)
-        self._others = {host: row.uuid for host, row in found.items()}
-        return {host: row_of(row).scope for host, row in found.items()
-                if row.hypervisor_type == fields.HVType.IRONIC}
+    def member_stats(self, said: ports.Saying) -> dict[str, str]:
+        """Return the statistics of the member record of this service.
 
-    def say_settings(self, node: str, current: settings.Settings,
-                     held: frozenset[str] | None) -> None:
-        self._say(node, stats.publish(current.host, profile.of(current))
-                  # Otherwise entries that are no longer written would stay.
-                  | stats.hold(current.host, held or frozenset()))
+        :param said: what the record is to say
+        """
+        return stats.say_member(said) | stats.say_failures(
+            said.current.host, self.failures_to_say())
 
     def all_services(self) -> list[model.Service]:
         return list(map(self._service, objects.ServiceList.get_by_binary(
@@ -141,10 +140,10 @@ class Nova:
         rows = self._rows_of(host)
         if model.canonical(host) == model.canonical(self._host or CONF.host):
             self.own_rows = rows
-            self.own_failures = failures.merged(*(
-                stats.read_failures(row.stats, row.host) for row in rows))
+            self.first = rows[0].uuid if rows else None
         return {row.uuid: row_of(row) for row in rows
-                if row.hypervisor_type == fields.HVType.IRONIC}
+                if row.hypervisor_type == fields.HVType.IRONIC
+                and not member.is_member(row.hypervisor_hostname)}
 
     def rows(self, nodes: Collection[str]) -> dict[str, model.Row]:
         return {row.uuid: row_of(row)
@@ -224,18 +223,13 @@ class Nova:
             return True
         return False
 
-    def take_rows(self, rows: Mapping[str, ports.Taking], said: ports.Saying
-                  ) -> frozenset[str]:
+    def take_rows(self, rows: Mapping[str, ports.Taking]) -> frozenset[str]:
         wanted = [row for row in _find_rows(self.context, rows)
                   if row.host == rows[row.uuid].owner]
         if not wanted:
             return frozenset()
         host = self._host or CONF.host
         service = objects.Service.get_by_compute_host(self.context, host)
-        everywhere = stats.publish(host, profile.of(said.current)) | (
-            stats.hold(host, said.held) | stats.say_last_pass(
-                host, model.LastPass(said.current.pass_interval)))
-
         timeouts: list[Exception] = []
 
         def take(row: objects.ComputeNode) -> str | None:
@@ -247,7 +241,7 @@ class Nova:
             row.host_ip = CONF.my_ip
             row.stats = {
                 **stats.cleaned(row.stats or {}), 'failed_builds': '0',
-                **everywhere, **stats.make(
+                **stats.make(
                     host, rows[row.uuid].made_of, rows[row.uuid].made_at)}
             try:
                 row.save()
@@ -381,55 +375,59 @@ class Nova:
                 expected_task_state=[task]),
             lambda now: now.host is None and now.task_state is None)
 
-    def _with_nodes(self, services: list[objects.Service]
-                    ) -> list[tuple[objects.Service, objects.ComputeNode]]:
-        """Keep the services that have a row of a node of Ironic.
+    def _records(self, hosts: Iterable[str]
+                 ) -> dict[str, objects.ComputeNode]:
+        """Read the member records of services, by canonical name."""
+        wanted = {member.uuid_of(host): model.canonical(host)
+                  for host in hosts}
+        return {wanted[row.uuid]: row
+                for row in _find_rows(self.context, wanted)
+                # Whoever may name nodes in Ironic may choose their UUIDs.
+                if model.canonical(row.host) == wanted[row.uuid]
+                and member.is_member(row.hypervisor_hostname)}
 
-        One row of each is remembered, and all these are read at once.
+    def _said(self, records: Mapping[str, objects.ComputeNode],
+              hosts: Iterable[str], samples: Mapping[str, str]) -> tuple[
+                  dict[str, model.Member], dict[str, str]]:
+        """Return what services that run an ironic driver say.
 
-        :returns: with that row
+        :param records: the member records, by canonical name
+        :param hosts: the names of the services
+        :param samples: the UUID of a row of each service without a record, as
+            it was read before, by canonical name
+        :returns: that, by canonical name; and the samples for the next time
         """
-        kept = self._read_samples(
-            self.samples, [service.host for service in services])
-        self.samples = {host: row.uuid for host, row in kept.items()}
-        return [(service, row) for service in services
-                if (row := kept.get(model.canonical(service.host)))
-                and row.hypervisor_type == fields.HVType.IRONIC]
+        left = {model.canonical(host): host for host in hosts}
+        left = {name: host for name, host in left.items()
+                if name not in records}
+        rows = self._read_samples(samples, left) if left else {}
+        return {
+            **{name: stats.read_member(row.stats, row.host)
+               for name, row in records.items()},
+            **{name: model.Member() for name, row in rows.items()
+               if row.hypervisor_type == fields.HVType.IRONIC}}, {
+            name: row.uuid for name, row in rows.items()}
 
-    def _read_samples(self, samples: Mapping[str, str], hosts: Collection[str]
+    def _read_samples(self, samples: Mapping[str, str],
+                      wanted: Mapping[str, str]
                       ) -> dict[str, objects.ComputeNode]:
-        """Read a row of each service.
+        """Read a row of each service without a member record.
 
         :param samples: the UUIDs of those that were read before, by canonical
             name, which are all read at once
-        :param hosts: the names of the services
+        :param wanted: the names of the services, by canonical name
         :returns: by canonical name, of those that have one
         """
-        wanted = {model.canonical(host): host for host in hosts}
-        known = {host: row for host, row in samples.items() if host in wanted}
-        kept = {host: row
+        known = {name: row for name, row in samples.items() if name in wanted}
+        kept = {name: row
                 for row in _find_rows(self.context, known.values())
-                if known.get(host := model.canonical(row.host)) == row.uuid
-                # Its former owner may have written last.
-                and not stats.is_of_another(row.stats, row.host)}
+                if known.get(name := model.canonical(row.host)) == row.uuid}
         for name, host in wanted.items():
-            if name not in kept and (row := self._sample(host)):
-                kept[name] = row
+            if name not in kept and (rows := self._rows_of(host)):
+                kept[name] = next((
+                    row for row in rows
+                    if row.hypervisor_type == fields.HVType.IRONIC), rows[0])
         return kept
-
-    def _sample(self, host: str) -> objects.ComputeNode | None:
-        """Read a row of a service, of a node of Ironic if there is one.
-
-        The row with the time of the last good pass comes first.
-        """
-        rows = self._rows_of(host)
-        ironic = [row for row in rows
-                  if row.hypervisor_type == fields.HVType.IRONIC]
-        said = {row.uuid: stats.read_last_pass(row.stats, row.host)
-                for row in ironic}
-        latest = model.latest(said.values())
-        return next((row for row in ironic if said[row.uuid] == latest),
-                    next(iter(rows), None))
 
     def _rows_of(self, host: str) -> list[objects.ComputeNode]:
         try:
@@ -445,10 +443,6 @@ class Nova:
         """
         rows, self.own_rows = self.own_rows, []
         return rows
-
-    def _say(self, node: str, said: Mapping[str, str]) -> None:
-        """Write into the statistics of a row of this service."""
-        self.say(node, lambda before: {**before, **said})
 
     def say(self, node: str,
             change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> bool:
@@ -552,18 +546,12 @@ def row_of(row: objects.ComputeNode) -> model.Row:
 
     :param row: the record
     """
-    said = stats.read_profile(row.stats, row.host)
     # Nova creates a row first, and saves it after Placement has the provider.
     made_of, made_at = ((None, None) if row.updated_at is None
                         else stats.read_made(row.stats, row.host))
     return model.Row(row.host, stats.taker(row.stats, row.host),
-                     stats.read_last_pass(row.stats, row.host),
                      row.hypervisor_hostname if pools.is_pool(
                          row.hypervisor_hostname) else None,
-                     said.scope if said else None,
-                     said is not None and said.listing == 'shards',
-                     stats.read_held(row.stats, row.host),
-                     stats.read_consent(row.stats, row.host),
                      stats.read_count(row.stats, row.host),
                      made_of, made_at, bool(row.running_vms))
 

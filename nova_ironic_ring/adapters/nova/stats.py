@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes and reads the reports of services in the statistics of their rows.
+"""Writes and reads what services say in the statistics of their rows.
 
 With every driver, Nova copies the capabilities of a node, which the node's
 owner in Ironic may set, into these statistics. So the keys here are names that
@@ -8,27 +8,25 @@ no capability can have: a capability is written ``name:value``, and its name
 has no colon.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 import dataclasses
 import datetime
 import json
+import math
 from typing import Any
 
 from nova_ironic_ring.core.deciding import failures
 from nova_ironic_ring.core.peers import shards
 from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import profile
 
-# An offer names its giver as well: a former owner's last writing may come
-# after another has the node.
+# An entry names its author: a former owner's last writing may come after
+# another has the node.
 _GIVER = 'ironic_ring:from'
 _TAKER = 'ironic_ring:to'
-_PROFILE = 'ironic_ring:profile'
-# Reports of passes and settings name their author, for the same reason.
-_PASSES = 'ironic_ring:passes'
-_SHARDS = 'ironic_ring:shards'
-# By which ring others may take instances that are in pools.
-_RING = 'ironic_ring:follows'
+# What a service says of itself, in its member record.
+_MEMBER = 'ironic_ring:member'
 # How many nodes a pool has, for its service when it is started again.
 _NODES = 'ironic_ring:nodes'
 # The inputs from which the row and the resource provider were last made.
@@ -81,151 +79,108 @@ def _is_understood(stats: Mapping[str, str]) -> bool:
     return stats.get(_PROTOCOL) == str(profile.PROTOCOL)
 
 
-def consent(host: str, ring: str) -> dict[str, str]:
-    """Return the entry that offers the instances in the pools of a service.
+def say_member(said: ports.Saying) -> dict[str, str]:
+    """Return the entry of a member record.
 
-    :param host: the name of the service
-    :param ring: the fingerprint of the ring that names the taker of each
+    :param said: what the service says
     """
-    return {_RING: f'{model.canonical(host)} {ring}',
-            _PROTOCOL: str(profile.PROTOCOL)}
+    last, current = said.last_pass, said.current
+    found: dict[str, Any] = {
+        'protocol': profile.PROTOCOL, 'cycle': round(last.cycle),
+        'profile': dataclasses.asdict(profile.of(current))}
+    if last.at is not None:
+        found['at'] = last.at.isoformat()
+    if last.consent is not None:
+        found['lets'] = {'ring': last.consent.ring,
+                         'but': sorted(last.consent.but)}
+    if said.held is not None:
+        found['held'] = ''.join(sorted(said.held))
+    if said.ring is not None:
+        found['ring'] = said.ring
+    if said.has_pools:
+        found['pools'] = True
+    return _say(current.host, _MEMBER, found)
 
 
-def read_consent(stats: Mapping[str, str] | None, owner: str) -> str | None:
-    """Return by which ring others may take instances of a pool's owner.
+def read_member(stats: Mapping[str, str] | None, owner: str) -> model.Member:
+    """Return what a service says in its member record.
 
-    :param stats: the statistics of its row
-    :param owner: the name of its owner
-    :returns: the fingerprint; None if nobody may
+    :param stats: the statistics of the record
+    :param owner: the name of the service
+    :returns: nothing said if it cannot be read
     """
-    stats = stats or {}
-    host, _, ring = stats.get(_RING, '').rpartition(' ')
-    return ring if ring and host == model.canonical(
-        owner) and _is_understood(stats) else None
-
-
-def publish(host: str, said: profile.Profile) -> dict[str, str]:
-    """Return the entry with the profile of a service.
-
-    :param host: the name of the service
-    :param said: its profile
-    """
-    return _say(host, _PROFILE, dataclasses.asdict(said))
+    said = read_profile(stats, owner)
+    if said is None:
+        return model.Member()
+    found = _said_by(owner, _MEMBER, stats)
+    is_understood = said.protocol == profile.PROTOCOL
+    ring = found.get('ring')
+    return model.Member(
+        _read_last_pass(found, is_understood), said.scope,
+        said.listing == 'shards', _read_held(found),
+        str(ring) if ring is not None and is_understood else None,
+        found.get('pools') is True)
 
 
 def read_profile(stats: Mapping[str, str] | None, owner: str
                  ) -> profile.Profile | None:
-    """Return the profile of the owner of a node.
+    """Return the profile of a service, from its member record.
 
-    :param stats: the statistics of its row
-    :param owner: the name of its owner
-    :returns: None if it says nothing, as Nova's own driver
+    :param stats: the statistics of the record
+    :param owner: the name of the service
+    :returns: None if it cannot be read
     """
-    owner = model.canonical(owner)
     try:
-        found = json.loads((stats or {})[_PROFILE])
-        if found['from'] != owner:
-            return None
+        whole = _said_by(owner, _MEMBER, stats)
+        found = whole['profile']
+        if not isinstance(found, dict):
+            raise TypeError(_MEMBER)
         known = {field.name: found[field.name]
                  for field in dataclasses.fields(profile.Profile)
                  if field.name in found}
+        for name in 'conductor_group', 'shard':
+            if not isinstance(known.get(name), str | None):
+                raise TypeError(name)
         names = tuple(map(str, known.get('names', ())))
-        protocol = int(known['protocol'])
         listed = {name: tuple(map(str, known[name]))
                   for name in ('capabilities', 'traits')
                   if known.get(name) is not None}
         return profile.Profile(**known | listed | {
-            'names': names, 'protocol': protocol,
+            'names': names, 'protocol': int(whole['protocol']),
             'pools_limit': int(known.get('pools_limit', 0))})
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         return None
 
 
-def is_of_another(stats: Mapping[str, str] | None, owner: str) -> bool:
-    """Return whether another service has written the settings in a row.
+def _read_last_pass(found: Mapping[str, Any], is_understood: bool
+                    ) -> model.LastPass | None:
+    """Return what a member record says of passes.
 
-    :param stats: the statistics of the row
-    :param owner: the name of the node's owner
-    """
-    return _PROFILE in (stats or {}) and read_profile(stats, owner) is None
-
-
-def say_last_pass(host: str, said: model.LastPass) -> dict[str, str]:
-    """Return the entry with the passes of a service.
-
-    :param host: the name of the service
-    :param said: its report of its passes
-    """
-    consent = {} if said.consent is None else {'lets': {
-        'ring': said.consent.ring, 'but': sorted(said.consent.but),
-        'protocol': profile.PROTOCOL}}
-    return _say(host, _PASSES, {
-        'cycle': round(said.cycle), **consent,
-        **({'at': said.at.isoformat()} if said.at else {})})
-
-
-def read_last_pass(stats: Mapping[str, str] | None, owner: str
-                   ) -> model.LastPass | None:
-    """Return the report of the owner of a node on its passes.
-
-    :param stats: the statistics of its row
-    :param owner: the name of its owner
-    :returns: None if it says nothing, as Nova's own driver
+    :param found: what the record says
+    :param is_understood: whether it is of this version of the protocol; the
+        service consents to nothing otherwise
     """
     try:
-        found = _said_by(owner, _PASSES, stats)
-        at = found.get('at')
+        at, lets = found.get('at'), found.get('lets')
+        consent = None
+        if lets is not None:
+            consent = model.Consent('') if not is_understood else (
+                model.Consent(str(lets['ring']),
+                              frozenset(map(str, lets['but']))))
+        cycle = float(found['cycle'])
+        # What is no number of seconds, no comparison is true of.
         return model.LastPass(
-            float(found['cycle']), _time(at) if at else None,
-            _read_by_ring(found.get('lets')))
-    except (KeyError, TypeError, ValueError):
+            cycle, _time(at) if at else None, consent) if (
+                0 <= cycle < math.inf) else None
+    except (KeyError, OverflowError, TypeError, ValueError):
         return None
 
 
-def _read_by_ring(said: Mapping[str, Any] | None) -> model.Consent | None:
-    """Return by which ring a service lets others take its free nodes.
-
-    :param said: what it says of that
-    :returns: None if it says nothing; one by no ring if it is not understood,
-        for who says something is not silent
-    """
-    if said is None:
-        return None
-    try:
-        if said['protocol'] == profile.PROTOCOL:
-            return model.Consent(
-                str(said['ring']), frozenset(map(str, said['but'])))
-    except (KeyError, TypeError):
-        pass
-    return model.Consent('')
-
-
-def hold(host: str, held: Collection[str] | None) -> dict[str, str]:
-    """Return the entry with the shards that a service holds.
-
-    :param host: the name of the service
-    :param held: the codes of the shards; None if nodes are not divided by
-        their shards
-    """
-    if held is None:
-        return {}
-    return _say(host, _SHARDS, {'held': ''.join(sorted(held))})
-
-
-def read_held(stats: Mapping[str, str] | None, owner: str) -> frozenset[str]:
-    """Return the shards that the owner of a node reports to hold.
-
-    :param stats: the statistics of its row
-    :param owner: the name of its owner
-    :returns: their codes
-    """
-    try:
-        found = _said_by(owner, _SHARDS, stats)
-        held, length = str(found['held']), shards.CODE_LENGTH
-        return frozenset(held[first:first + length]
-                         for first in range(0, len(held), length))
-    except (KeyError, TypeError, ValueError):
-        return frozenset()
+def _read_held(found: Mapping[str, Any]) -> frozenset[str]:
+    """Return the codes of the shards that a member record says are held."""
+    held, length = str(found.get('held', '')), shards.CODE_LENGTH
+    return frozenset(held[first:first + length]
+                     for first in range(0, len(held), length))
 
 
 def count(host: str, counted: model.Counted) -> dict[str, str]:
@@ -346,7 +301,10 @@ def _said_by(owner: str, key: str, stats: Mapping[str, str] | None
     :raises TypeError: if the entry is of another shape
     :raises ValueError: if the entry cannot be read
     """
-    found = json.loads((stats or {})[key])
+    try:
+        found = json.loads((stats or {})[key])
+    except RecursionError as error:
+        raise ValueError(key) from error
     if found['from'] != model.canonical(owner):
         raise KeyError(owner)
     return found

@@ -31,6 +31,7 @@ from nova_ironic_ring.command.access import allocations
 from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import sharding
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import states
@@ -99,6 +100,7 @@ class _Records:
     :ivar services: the nova-computes
     :ivar rows: the records of nodes of Ironic, by node
     :ivar pools: those of pools, by name
+    :ivar members: the member records of services, by canonical name
     :ivar others: canonical names of the services with another driver
     :ivar other_rows: canonical names of the hosts with other records
     :ivar aggregates: the host aggregates, by UUID
@@ -110,6 +112,8 @@ class _Records:
     services: list[snapshot.Service] = dataclasses.field(default_factory=list)
     rows: dict[str, snapshot.Row] = dataclasses.field(default_factory=dict)
     pools: dict[str, snapshot.Row] = dataclasses.field(default_factory=dict)
+    members: dict[str, snapshot.Member] = dataclasses.field(
+        default_factory=dict)
     others: set[str] = dataclasses.field(default_factory=set)
     other_rows: set[str] = dataclasses.field(default_factory=set)
     aggregates: Mapping[str, snapshot.Aggregate] = dataclasses.field(
@@ -340,8 +344,9 @@ class Source:
                             found.rows[row.node].cell, row.cell}
                 (found.pools if pools.is_pool(row.node)
                  else found.rows)[row.node] = row
+            found.members |= rows.members
             found.other_rows |= rows.other_hosts
-            found.others |= rows.other_hosts - {
+            found.others |= rows.other_hosts - rows.members.keys() - {
                 model.canonical(row.owner) for row in rows.kept}
         if calls and all(unread.get(name) for name in calls):
             raise errors.CommandError(' '.join(
@@ -395,8 +400,9 @@ class Source:
     def _with_providers(self, found: _Records
                         ) -> dict[str, snapshot.Aggregate]:
         """Read the providers in the aggregates of services of Ironic."""
-        owners = {model.canonical(row.owner) for row in (
-            *found.rows.values(), *found.pools.values())}
+        owners = found.members.keys() | {
+            model.canonical(row.owner) for row in (
+                *found.rows.values(), *found.pools.values())}
         return {uuid: dataclasses.replace(each, providers=frozenset(
             said['uuid'] for said in self._ask_placement(
                 'GET', f'{_PROVIDERS}?member_of={uuid}'
@@ -641,33 +647,40 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class _Rows:
-    """The rows of nodes of Ironic in a cell, and the other rows' hosts."""
+    """The records in a cell.
+
+    :ivar kept: those of nodes of Ironic, and of pools
+    :ivar members: the member records of services, by canonical name
+    :ivar other_hosts: canonical names of the hosts of the other records
+    """
 
     kept: list[snapshot.Row]
+    members: dict[str, snapshot.Member]
     other_hosts: set[str]
 
 
 def _rows(found: Iterable, cell: str) -> _Rows:
-    """Parse the records of nodes in a cell.
+    """Parse the records of nodes, and of members, in a cell.
 
     :param found: as :meth:`tables.Database.compute_nodes` has them
     :param cell: the name of the cell
     """
-    kept, other_hosts = [], set()
+    kept, members, other_hosts = [], {}, set()
     for host, node, kind, said in found:
         if kind != _IRONIC:
             other_hosts.add(model.canonical(host or ''))
             continue
         values = json.loads(said) if said else {}
         owner = host or ''
-        profile = stats.read_profile(values, owner)
-        kept.append(snapshot.Row(
-            owner, stats.taker(values, owner),
-            stats.read_last_pass(values, owner),
-            held=stats.read_held(values, owner), node=node, cell=cell,
-            profile=profile,
-            failed=stats.read_failures(values, owner)))
-    return _Rows(kept, other_hosts)
+        if not member.is_member(node):
+            kept.append(snapshot.Row(
+                owner, stats.taker(values, owner), node=node, cell=cell))
+        elif node == member.name(owner):
+            members[model.canonical(owner)] = snapshot.Member(
+                **vars(stats.read_member(values, owner)), cell=cell,
+                profile=stats.read_profile(values, owner),
+                failed=stats.read_failures(values, owner))
+    return _Rows(kept, members, other_hosts)
 
 
 def _snapshot(found: _Records, instances: Mapping[str, snapshot.Instance],
@@ -677,7 +690,8 @@ def _snapshot(found: _Records, instances: Mapping[str, snapshot.Instance],
     return snapshot.Snapshot(
         found.at, CONF.service_down_time, found.services, found.rows,
         instances, {}, frozenset(found.others), frozenset(found.other_rows),
-        cell=cell, pools=found.pools, aggregates=found.aggregates,
+        cell=cell, pools=found.pools, members=found.members,
+        aggregates=found.aggregates,
         unread=unread, twice=found.twice,
         is_start_unlimited=CONF.placement.timeout is None)
 

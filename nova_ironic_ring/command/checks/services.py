@@ -249,7 +249,7 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
     for host, service in seen.hosts.items():
         if seen.state(host) not in (_State.MEMBER, _State.DISABLED):
             continue
-        if host in seen.owners and host not in seen.profiles:
+        if host in seen.known and host not in seen.profiles:
             # From Nova's own driver, the ring driver is next, unless Nova's
             # was started on pools by mistake.
             driver = ('IronicPoolDriver' if host in pooled
@@ -262,10 +262,12 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 'and restart it', service.cell)
         elif host not in seen.owners and seen.nodes and (
                 seen.state(host) is _State.MEMBER):
+            # Its driver has made the member record.
+            cause = ('finds no nodes, or the ring assigns no free node to it'
+                     if host in seen.known else 'does not load')
             yield Finding(
                 FindingCode.SERVICE_WITHOUT_NODE, service.record.host,
-                'it lives and has no node: its driver does not load or finds '
-                'no nodes, or the ring assigns no free node to it',
+                f'it lives and has no node: its driver {cause}',
                 'look for ERROR in its log; if it should have no nodes, '
                 'disable it', service.cell)
 

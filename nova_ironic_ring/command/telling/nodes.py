@@ -390,7 +390,7 @@ def choose(seen: snapshot.Snapshot, wanted: Filter) -> list[Story]:
     _see(wanted.shard, (node.shard or '' for node in seen.nodes.values()),
          'shard')
     if wanted.owner is not None and (
-            model.canonical(wanted.owner) not in seen.owners):
+            model.canonical(wanted.owner) not in seen.known):
         seen.service(wanted.owner)
     teller = Teller(seen)
     told = (teller.tell(node) for node in sorted(

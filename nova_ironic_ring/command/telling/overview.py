@@ -19,7 +19,8 @@ class StateCode(enum.Enum):
     MEMBER = enum.auto()
     #: It runs Nova's own driver, or an old release of this one.
     MEMBER_THAT_SAYS_NOTHING = enum.auto()
-    #: It lives, and has no node, so its peers do not know it.
+    #: It lives, and has neither a node nor a member record, so its peers do
+    #: not know it.
     WITHOUT_NODE = enum.auto()
     #: It lives, and members have a peer list that does not name it.
     NOT_IN_PEER_LIST = enum.auto()
@@ -154,7 +155,7 @@ def describe(seen: snapshot.Snapshot, service: snapshot.Service
         return Description(
             StateCode.NOT_IN_PEER_LIST,
             f'alive, but not in the peer list of {", ".join(without_it)}')
-    if host not in seen.owners:
+    if host not in seen.known:
         return Description(StateCode.WITHOUT_NODE,
                            'alive, but without a node, so in no ring')
     if host not in seen.profiles:

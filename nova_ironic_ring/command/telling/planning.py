@@ -119,7 +119,7 @@ def _members(seen: snapshot.Snapshot, key: rings.Key,
              change: prospect.Change) -> tuple[frozenset[str], frozenset[str]]:
     """Return the members of a ring now and after a change.
 
-    A service without a node is about to become one.
+    A service that its peers do not know yet is about to become one.
 
     :raises ValueError: as :func:`plan`
     """

@@ -116,7 +116,7 @@ def of(seen: snapshot.Snapshot, key: rings.Key,
                 and seen.state(host) is not membership.State.NOT_WORKING):
             services[host] = _changed(
                 found, change, seen.key(host) == key,
-                host in seen.owners and host not in seen.profiles)
+                host in seen.known and host not in seen.profiles)
     for host, name in joining.items():
         known = seen.hosts.get(host)
         record = known.record if known else model.Service(name, clouds.EPOCH)
@@ -141,9 +141,9 @@ def of(seen: snapshot.Snapshot, key: rings.Key,
 def _settings(seen: snapshot.Snapshot, host: str) -> settings.Settings | None:
     """Return the settings that a service seems to have.
 
-    A service with nodes that reports nothing runs Nova's own driver. A service
-    without nodes cannot report anything yet, and counts as configured like its
-    peers.
+    A service with nodes that reports nothing runs Nova's own driver. One that
+    its peers do not know has said nothing yet, and counts as configured like
+    them.
 
     :param host: its canonical name
     :returns: None if nobody can tell
@@ -159,7 +159,7 @@ def _settings(seen: snapshot.Snapshot, host: str) -> settings.Settings | None:
             each for each in seen.hosts if seen.key(each) == key)) if (
                 said.peers is not None and not said.names) else found
     found = _like_others(seen, key, name)
-    if host not in seen.owners:
+    if host not in seen.known:
         return found
     return dataclasses.replace(
         profile.settings_of(name, None, seen.down_time), scope=found.scope,
@@ -229,9 +229,12 @@ def _cloud(seen: snapshot.Snapshot, cell: str) -> clouds.Cloud:
             for node in seen.nodes.values()
             if node.uuid not in seen.rows
             or seen.rows[node.uuid].cell == cell},
-        rows={pools.provider(row.node): clouds.Row.of(_as_said(seen, row))
-              for row in (*seen.rows.values(), *seen.pools.values())
-              if row.cell == cell},
+        rows={pools.provider(name): clouds.Row.of(dataclasses.replace(
+            row, pool=name if pools.is_pool(name) else None))
+            for name, row in {**seen.rows, **seen.pools}.items()
+            if row.cell == cell},
+        members={host: _as_said(seen, host, said)
+                 for host, said in seen.members.items() if said.cell == cell},
         instances={uuid: instance for uuid, instance in seen.instances.items()
                    if instance.cell == cell},
         allocations=_allocations(seen),
@@ -252,40 +255,37 @@ def _allocations(seen: snapshot.Snapshot) -> dict[str, set[str]]:
     return found
 
 
-def _as_said(seen: snapshot.Snapshot, row: snapshot.Row) -> model.Row:
-    """Return a row with the report of its owner.
+def _as_said(seen: snapshot.Snapshot, host: str, said: snapshot.Member
+             ) -> model.Member:
+    """Return what a service says in its member record, for a forecast.
 
-    All rows of a service get the report of its latest row. For passes, the
-    report is that they have always failed, or nothing: a service whose passes
-    work reports that with the first one that it runs.
+    Of its passes, that is that they have always failed, or whom it lets take
+    its nodes, or nothing: a service whose passes work reports that with the
+    first one that it runs.
+
+    :param host: its canonical name
+    :param said: its record
     """
-    is_pool, last_pass = row.node in seen.pools, None
-    if row.last_pass is not None and (
-            seen.state(row.owner) is membership.State.NOT_WORKING):
-        last_pass = dataclasses.replace(row.last_pass, at=model.NEVER)
-    elif row.last_pass is not None and row.last_pass.consent is not None and (
-            row.last_pass.consent == seen.consent(row.owner_name)):
-        # Whom it lets take its nodes is what it has said last of that.
-        last_pass = dataclasses.replace(row.last_pass, at=None)
-    said = seen.profiles.get(row.owner_name) if row.profile else None
-    row = dataclasses.replace(
-        row, last_pass=last_pass, held=frozenset(),
-        pool=row.node if is_pool else None,
-        ring=_consent(seen, row) if is_pool else None)
-    return row if said is None else dataclasses.replace(
-        row, scope=said.scope, by_shards=said.listing == 'shards',
-        held=seen.held(row.owner_name))
+    last_pass = said.last_pass
+    if last_pass is not None:
+        is_failing = seen.state(host) is membership.State.NOT_WORKING
+        last_pass = dataclasses.replace(
+            last_pass, at=model.NEVER if is_failing else None) if (
+                is_failing or last_pass.consent is not None) else None
+    return model.Member(
+        last_pass, said.scope, said.by_shards, said.held,
+        _consent(seen, host), said.has_pools)
 
 
-def _consent(seen: snapshot.Snapshot, row: snapshot.Row) -> str | None:
-    """Return the ring by which the owner of a pool lets others take instances.
+def _consent(seen: snapshot.Snapshot, host: str) -> str | None:
+    """Return the ring by which a service lets others take instances in pools.
 
-    Each owner counts as seeing the ring that the command sees.
+    Each service counts as seeing the ring that the command sees.
     """
-    host = row.owner_name
     said = seen.profiles.get(host)
     key = seen.key(host) if host in seen.hosts else None
-    if said is None or key is None or said.mobility != 'follow':
+    if said is None or key is None or said.mobility != 'follow' or (
+            not seen.has_pools(host)):
         return None
     return seen.rings[key].fingerprint
 

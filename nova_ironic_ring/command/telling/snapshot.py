@@ -61,11 +61,21 @@ class Row(model.Row):
 
     :ivar node: the node's UUID, or the pool's name
     :ivar cell: the name of the cell that it is in
-    :ivar profile: the report of its owner; None if there is none
-    :ivar failed: the nodes on which builds of its owner have failed, by UUID
     """
 
     node: str
+    cell: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Member(model.Member):
+    """The member record of a service.
+
+    :ivar cell: the name of the cell that it is in
+    :ivar profile: the report of the service; None if it cannot be read
+    :ivar failed: the nodes on which builds of the service have failed, by UUID
+    """
+
     cell: str
     profile: profiles.Profile | None = None
     failed: failures.Failures = dataclasses.field(default_factory=dict)
@@ -170,6 +180,7 @@ class Snapshot:
     :ivar unallocated: the UUIDs of instances that have no allocation, as far
         as Placement was asked
     :ivar pools: the records of pools, by the pool's name
+    :ivar members: the member records of services, by canonical name
     :ivar inventories: what Placement has of the pools that it was asked for,
         by the pool's name
     :ivar aggregates: the host aggregates, by UUID
@@ -196,6 +207,7 @@ class Snapshot:
         default_factory=dict)
     unallocated: frozenset[str] = frozenset()
     pools: Mapping[str, Row] = dataclasses.field(default_factory=dict)
+    members: Mapping[str, Member] = dataclasses.field(default_factory=dict)
     inventories: Mapping[str, Inventory] = dataclasses.field(
         default_factory=dict)
     aggregates: Mapping[str, Aggregate] = dataclasses.field(
@@ -221,8 +233,9 @@ class Snapshot:
 
     @functools.cached_property
     def failed(self) -> failures.Failures:
-        """The nodes on which builds have failed, from the rows of pools."""
-        said = failures.merged(*(row.failed for row in self.pools.values()))
+        """The nodes on which builds have failed, as their services say."""
+        said = failures.merged(*(
+            each.failed for each in self.members.values()))
         return {node: failure for node, failure in said.items()
                 if failure.count}
 
@@ -230,6 +243,14 @@ class Snapshot:
     def owners(self) -> frozenset[str]:
         """The hosts that have a node or a pool, by canonical name."""
         return frozenset(self._records)
+
+    @functools.cached_property
+    def known(self) -> frozenset[str]:
+        """The hosts that their peers know, by canonical name.
+
+        They have a node, a pool or a member record.
+        """
+        return self.owners.union(self.members)
 
     @functools.cached_property
     def _records(self) -> dict[str, list[Row]]:
@@ -242,8 +263,8 @@ class Snapshot:
     def has_pools(self, host: str, key: _Key | None = None) -> bool:
         """Return whether a service seems to have the pool driver.
 
-        A service without a record counts as having the driver of most of its
-        peers.
+        A service that its peers do not know counts as having the driver of
+        most of them.
 
         :param host: its canonical name
         :param key: its ring, or the ring that it joins; None to look it up
@@ -257,56 +278,38 @@ class Snapshot:
 
     @functools.cached_property
     def _pooled(self) -> dict[str, bool]:
-        """Whether each owner of a record has the pool driver.
+        """Whether each service that its peers know has the pool driver.
 
-        A service that has changed its driver may have records of both kinds:
-        those with the time of the last good pass are of its current driver.
+        One that has changed its driver may have records of both kinds, of
+        nodes and of pools: its member record is of its current driver.
         """
-        found = {}
-        for host, rows in self._records.items():
-            said: dict[bool, list[model.LastPass | None]] = {}
-            for row in rows:
-                said.setdefault(row.node in self.pools, []).append(
-                    row.last_pass)
-            times = {is_pool: (last.at if (last := model.latest(each))
-                               else None) or model.NEVER
-                     for is_pool, each in said.items()}
-            found[host] = True in times and (
-                times[True] >= times.get(False, model.NEVER))
-        return found
+        return {**{host: any(row.node in self.pools for row in rows)
+                   for host, rows in self._records.items()},
+                **{host: said.has_pools for host, said in self.members.items()
+                   if said.profile is not None}}
 
     @functools.cached_property
     def profiles(self) -> dict[str, profiles.Profile]:
-        """The reports of services, by canonical name.
-
-        If the rows of a service differ, the latest one counts.
-        """
-        return {host: row.profile for host, row in self._said.items()
-                if row.profile is not None}
-
-    @functools.cached_property
-    def _said(self) -> dict[str, Row]:
-        """The row that each service has written last."""
-        return {host: row for host, rows in self._records.items()
-                for row in sorted(rows, key=lambda row: (
-                    row.last_pass and row.last_pass.at) or model.NEVER)
-                if row.profile is not None}
+        """The reports of services, by canonical name."""
+        return {host: said.profile for host, said in self.members.items()
+                if said.profile is not None}
 
     def held(self, host: str) -> frozenset[str]:
         """Return the codes of the shards that a service reports to hold.
 
         :param host: its canonical name
         """
-        return self._said[host].held if host in self._said else frozenset()
+        said = self.members.get(host)
+        return said.held if said else frozenset()
 
     @functools.cached_property
     def _peers(self) -> dict[str, _Peer]:
         """The services that may run an ironic driver, with their reports."""
         return {host: rings.Peer(
             dataclasses.replace(
-                service.record, last_pass=self._last_passes.get(host)),
+                service.record, last_pass=self._last_pass(host)),
             service.cell, self.profiles.get(host), self.held(host),
-            host in self.owners) for host, service in self.hosts.items()}
+            host in self.known) for host, service in self.hosts.items()}
 
     @functools.cached_property
     def _looked(self) -> _Rings:
@@ -333,14 +336,16 @@ class Snapshot:
 
         :param host: its canonical name
         """
-        said = self._last_passes.get(host)
+        said = self._last_pass(host)
         return said.consent if said else None
 
-    @functools.cached_property
-    def _last_passes(self) -> dict[str, model.LastPass | None]:
-        """What each owner says of its passes, by canonical name."""
-        return {host: model.latest(row.last_pass for row in rows)
-                for host, rows in self._records.items()}
+    def _last_pass(self, host: str) -> model.LastPass | None:
+        """Return what a service says of its passes.
+
+        :param host: its canonical name
+        """
+        said = self.members.get(host)
+        return said.last_pass if said else None
 
     def taker(self, row: Row) -> str | None:
         """Say who may take a node, by its row or by its owner's consent.
@@ -593,8 +598,8 @@ def renewed(before: Snapshot, now: Snapshot
     """
     return dataclasses.replace(
         before, now=now.now, services=now.services, rows=now.rows,
-        pools=now.pools, instances=now.instances, others=now.others,
-        other_rows=now.other_rows,
+        pools=now.pools, members=now.members, instances=now.instances,
+        others=now.others, other_rows=now.other_rows,
         nodes={**{uuid: node for uuid, node in recorded(now).items()
                   if uuid not in before.nodes},
                **{node.uuid: node for node in _kept(before, now)}})

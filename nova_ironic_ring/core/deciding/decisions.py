@@ -48,8 +48,6 @@ class Decision(enum.Enum):
     #: Its owner is alive, and has let the handover timeout pass, or its
     #: passes fail.
     TAKE_SILENT = 'free and taken because its owner does not answer'
-    #: The one that a newcomer takes to be seen by its peers.
-    TAKE_FIRST = 'free and taken as the first one of a newcomer'
     #: The scheduler has sent a build for it here, and the resource tracker
     #: does not have it.
     TAKE_FOR_BUILD = 'free and taken for a build that was sent here'
@@ -77,7 +75,7 @@ class Decision(enum.Enum):
 
 for _each in Decision:
     _each.forces = _each in (
-        Decision.TAKE_ABANDONED, Decision.TAKE_SILENT, Decision.TAKE_FIRST)
+        Decision.TAKE_ABANDONED, Decision.TAKE_SILENT)
     _each.takes = _each.forces or _each in (
         Decision.CREATE, Decision.TAKE_OFFERED, Decision.TAKE_FOR_BUILD)
     _each.takes_instance = _each in (
@@ -137,8 +135,8 @@ _WAIT_TRUST = _verdict(
 _WAIT_DISPUTE = _verdict(
     Decision.WAIT, 'free, for this service, and in dispute with its owner')
 _WAIT_NEWCOMER = _verdict(
-    Decision.WAIT, 'free and for this service, which takes one node first')
-_TAKE_FIRST = _verdict(Decision.TAKE_FIRST)
+    Decision.WAIT, 'free and for this service, which its peers do not know '
+    'yet')
 
 _TAKE_FOR_BUILD = _verdict(Decision.TAKE_FOR_BUILD)
 
@@ -159,7 +157,7 @@ _LEAVE_ENDING = _verdict(
     'alone by this one, which is about to end')
 _LEAVE_NEWCOMER = _verdict(
     Decision.LEAVE_INSTANCE, 'with an instance of another service, and left '
-    'alone by a newcomer, which takes one node first')
+    'alone by this one, which its peers do not know yet')
 _LEAVE_LOST = _verdict(
     Decision.LEAVE_INSTANCE, 'with an instance that could not be taken '
     'over in this pass')
@@ -312,7 +310,7 @@ def _leaves(me: str, node: Occupied) -> bool:
 
 
 def hold_back(verdict: Verdict) -> Verdict:
-    """Return what a newcomer does with a node that is not its first one.
+    """Return what a newcomer does with a node.
 
     :param verdict: what the tables say
     """
@@ -321,14 +319,6 @@ def hold_back(verdict: Verdict) -> Verdict:
     if verdict.decision.takes_instance:
         return _LEAVE_NEWCOMER
     return verdict
-
-
-def take_first(is_recorded: bool) -> Verdict:
-    """Return what a newcomer does with the free node that it takes first.
-
-    :param is_recorded: whether the node has a row
-    """
-    return _TAKE_FIRST if is_recorded else _CREATE
 
 
 def take_for_build() -> Verdict:

@@ -9,7 +9,6 @@ observation, memory and settings give the same plan.
 from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
-import hashlib
 
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
@@ -39,8 +38,8 @@ class Claim:
         to it have to be ended
     :ivar is_handed_over: whether that owner is alive, so that no build may be
         on its way to it
-    :ivar basis: the consent by ring that the owner must not have withdrawn;
-        None if the node is not taken with one
+    :ivar ring: the fingerprint of the ring by which the owner must still let
+        the node go; None if the node is not taken by its consent by ring
     """
 
     instance: str | None = None
@@ -49,7 +48,7 @@ class Claim:
     is_abandoned: bool = False
     is_handed_over: bool = False
     host: str | None = None
-    basis: consents.Basis | None = None
+    ring: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,7 +84,6 @@ class Plan:
     :ivar happened: the events for the log
     :ivar waits: the nodes that are waited for
     :ivar disputed: what is known of disputes now
-    :ivar in_use: nodes that a newcomer could not take
     :ivar consent: by which ring others may take free nodes of this service,
         for the steps that are ``by_ring``; None if there are none
     """
@@ -95,7 +93,6 @@ class Plan:
     waits: Mapping[str, observation.Wait] = dataclasses.field(
         default_factory=dict)
     disputed: disputes.Disputes = disputes.Disputes()
-    in_use: frozenset[str] = frozenset()
     consent: model.Consent | None = None
 
     def having(self, steps: Mapping[str, Step]) -> 'Plan':
@@ -111,7 +108,7 @@ class Plan:
         :param memory: what is remembered, which is changed
         """
         memory.waits, memory.taking = self.waits, frozenset()
-        memory.disputes, memory.in_use = self.disputed, self.in_use
+        memory.disputes = self.disputed
         memory.offered = {node: step.offer for node, step in self.steps.items()
                           if step.by_ring and step.offer}
 
@@ -212,9 +209,7 @@ class _Planner:
                               if row.owner_name == self.me)
         self.ring = consents.fingerprint(seen.standing.ring, current.scope)
         self.rows = self._with_consents()
-        # Its peers do not count a row that names another scope.
-        self.is_known = any(current.shares(seen.rows[node].scope)
-                            for node in self.mine)
+        self.is_known = before.own_work.is_known
         # The members stay those of the ring; other services only become known.
         self.members = seen.standing.membership.joined(
             seen.others.membership)
@@ -244,9 +239,7 @@ class _Planner:
                 {node: self.seen.rows[node].owner_name
                  for node, step in steps.items() if step.decision.forces},
                 {node for node, step in steps.items()
-                 if step.decision.lists and step.offer is None}),
-            frozenset() if self.is_known
-            else self.before.in_use.intersection(self.seen.nodes), consent)
+                 if step.decision.lists and step.offer is None}), consent)
 
     def _with_consents(self) -> Mapping[str, model.Row]:
         """Return the rows, with the offers of consents by ring."""
@@ -355,7 +348,8 @@ class _Planner:
             return observation.Wait(
                 row.owner, self.seen.at, self.ring, self.seen.at)
         # One that offers nothing by a ring has none to see.
-        if before.ring != self.ring and row.scope is not None:
+        if before.ring != self.ring and (
+                row.taker is not None or row.owner_name in self.seen.said):
             return dataclasses.replace(
                 before, ring=self.ring, by_ring_since=self.seen.at)
         return before
@@ -395,48 +389,19 @@ class _Planner:
 
     def _newcomer(self, verdicts: dict[str, decisions.Verdict]
                   ) -> dict[str, decisions.Verdict]:
-        """Let a newcomer take one node at once, and no more.
+        """Let a newcomer take nothing.
 
-        Without a row, its peers do not see it, and neither do other newcomers,
-        which would take the same nodes. A newcomer from another scope first
-        writes its new scope into the rows that it has, and takes nothing
-        before. Rows without a scope that are not listed do not make it
-        visible.
+        Without a member record, its peers do not see it, and neither do other
+        newcomers, which would take the same nodes. A newcomer from another
+        scope first says its new scope.
         """
         if self.trust is not trust.Trust.FULL or (
                 self.seen.standing.is_ending) or (
                 self.seen.standing.membership.state(self.me)
                 is not membership.State.MEMBER):
             return verdicts
-        takes = {node: verdict for node, verdict in verdicts.items()
-                 if verdict.decision.takes or verdict.decision.takes_instance}
-        is_seen = any(self.seen.rows[node].scope is not None
-                      or node in self.seen.nodes for node in self.mine)
-        choice = {} if is_seen else takes or {
-            node: verdict for node, verdict in verdicts.items()
-            if verdict.decision is Decision.WAIT
-            and self._may_force(self.seen.rows[node])}
-        # Other newcomers are not in the ring yet: prefer a node that a ring
-        # with them gives to this service too.
-        all_alive = self.seen.standing.ring.among(
-            {self.me} | {host for host, state in self.members.states.items()
-                         if state is membership.State.MEMBER})
-        choice = {node: verdict for node, verdict in choice.items()
-                  if node not in self.before.in_use} or choice
-        choice = {node: verdict for node, verdict in choice.items()
-                  if all_alive.owner(node) == self.me} or choice
-        held = {node: decisions.hold_back(verdict)
+        return {node: decisions.hold_back(verdict)
                 for node, verdict in verdicts.items()}
-        if choice:
-            first = min(choice, key=self._order)
-            held[first] = (
-                choice[first] if choice[first].decision.takes_instance
-                else decisions.take_first(first in self.seen.rows))
-        return held
-
-    def _order(self, node: str) -> bytes:
-        """Order nodes differently for each service."""
-        return hashlib.sha256(f'{self.me} {node}'.encode()).digest()
 
     # The steps
 
@@ -464,16 +429,9 @@ class _Planner:
             row is None or self.members.is_lost(row.owner))
         return Claim(None, True, row.owner if row else None, is_abandoned,
                      decision.takes and not is_abandoned,
-                     basis=self._basis(row, decision))
-
-    def _basis(self, row: model.Row | None, decision: Decision
-               ) -> consents.Basis | None:
-        """Return the consent by ring that a node is taken with, if any."""
-        if decision is not Decision.TAKE_OFFERED or row is None or (
-                row.taker is not None):
-            return None
-        said = self.seen.said[row.owner_name]
-        return consents.Basis(self.ring, str(said.node))
+                     ring=self.ring if (
+                         decision is Decision.TAKE_OFFERED and row is not None
+                         and row.taker is None) else None)
 
     def _events(self, steps: Mapping[str, Step]) -> list[events.Event]:
         found: list[events.Event] = [

@@ -159,9 +159,6 @@ def decide(seen: Seen, before: observation.Memory,
             and owner(node) == current.me]
     recorded: model.Nodes = {
         node: None for node in free if node in seen.other_rows}
-    # The peers see this service as soon as it has a pool of the others.
-    if recorded and not seen.rows and len(recorded) < len(free):
-        return Plan({**found, **dict.fromkeys(recorded, _NOTHING)})
     claims = planner.decide(observation.Observation(
         before.watch.at, before.standing, recorded,
         {**seen.rows, **seen.other_rows},

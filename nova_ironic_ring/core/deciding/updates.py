@@ -20,21 +20,18 @@ from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import turns
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
-from nova_ironic_ring.core.values import profile
-from nova_ironic_ring.core.values import settings
 
 # Digits of a fingerprint: enough to see that settings have changed.
 _LENGTH = 8
 
 
-def of_settings(current: settings.Settings, process: ports.Process) -> str:
-    """Return a fingerprint of what a service writes into all its rows.
+def of_process(process: ports.Process) -> str:
+    """Return a fingerprint of what a service makes all rows with.
 
-    :param current: its settings
     :param process: what it knows of itself
     """
-    said = repr((profile.of(current), process.makes_with()))
-    return hashlib.sha256(said.encode()).hexdigest()[:_LENGTH]
+    return hashlib.sha256(
+        process.makes_with().encode()).hexdigest()[:_LENGTH]
 
 
 def made_of(answer: str, decision: decisions.Decision, said: str) -> str:
@@ -42,7 +39,7 @@ def made_of(answer: str, decision: decisions.Decision, said: str) -> str:
 
     :param answer: a fingerprint of what Ironic says of the node
     :param decision: what was decided on it
-    :param said: the fingerprint of the service's settings
+    :param said: the fingerprint of what the service makes all rows with
     """
     # The instance on a node that is recorded first still belongs to another
     # service, so Nova does not count it.
@@ -55,12 +52,9 @@ class Circumstances:
     """What the rows of a service contain in addition to the decisions.
 
     :ivar answers: a fingerprint of what Ironic says of each node, by UUID
-    :ivar said: a fingerprint of what the service writes into all its rows
-    :ivar held: the codes of the shards that the service holds; None if nodes
-        are not divided by their shards
-    :ivar busy: the nodes that have to be updated in any case: one has the time
-        of the last pass in its row, and the providers of the others are not as
-        they should be
+    :ivar said: a fingerprint of what the service makes all rows with
+    :ivar busy: the nodes that have to be updated in any case, because their
+        providers are not as they should be
     :ivar listed: the instance that Ironic has on each node, by UUID
     :ivar now: the time of the wall clock, in seconds
     :ivar interval: after how many seconds an unchanged node has its turn; 0
@@ -69,8 +63,7 @@ class Circumstances:
 
     answers: Mapping[str, str]
     said: str
-    held: frozenset[str] | None
-    busy: Container[str | None]
+    busy: Container[str]
     listed: model.Nodes
     now: float
     interval: float
@@ -81,8 +74,8 @@ class Changes:
     """The listed nodes that this service has already.
 
     :ivar unchanged: the nodes whose rows are as they are to be
-    :ivar offers: the rows that are out of date only in their offer, or in a
-        former consent by ring, by the node's UUID
+    :ivar offers: the rows that are out of date only in their offer, by the
+        node's UUID
     :ivar turns: those of both that are updated all the same, because they have
         their turn; when each was last updated, in seconds of the wall clock,
         the oldest first
@@ -121,7 +114,6 @@ def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
     :param rows: the rows of this service, by the node's UUID
     :param seen: what else the rows are to contain
     """
-    held = seen.held or frozenset()
     own, changed, offers = dict[str, model.Row](), set(), set()
     for node, step in steps.items():
         row = rows.get(node)
@@ -133,12 +125,10 @@ def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
         # count what is gone: it deletes an instance after Ironic has let go.
         is_counted_anew = decision.takes or decision.takes_instance or (
             row.counts and seen.listed.get(node) is None)
-        if is_counted_anew or answer is None or row.held != held or (
+        if is_counted_anew or answer is None or (
                 row.made_of != made_of(answer, decision, seen.said)):
             changed.add(node)
-        elif row.taker != step.in_row or (
-                node not in seen.busy and row.last_pass is not None
-                and row.last_pass.consent is not None):
+        elif row.taker != step.in_row:
             offers.add(node)
     at = {node: row.made_at or 0.0 for node, row in own.items()
           if node not in changed and node not in seen.busy}

@@ -13,6 +13,7 @@ from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 
@@ -57,14 +58,27 @@ def begin(this: one_pass.Pass) -> Beginning:
         is_recorded = look.at_services(this, is_pass=True)
     listed = (_list_all if this.standing.ring.deal is None
               else _list_shards)(this)
-    _look_at_scope(this, listed.nodes)
-    this.memory.nodes = listed.nodes
-    this.standing.ring.forget(len(listed.nodes))
+    nodes = _without_members(this, listed.nodes)
+    _look_at_scope(this, nodes)
+    this.memory.nodes = nodes
+    this.standing.ring.forget(len(nodes))
     # The pass sees all changes until then.
     this.memory.changed = ()
-    return Beginning(
-        is_recorded, listed.nodes, listed.mine, _narrowed(this, listed.nodes),
-        listed.unasked)
+    return Beginning(is_recorded, nodes, listed.mine, _narrowed(this, nodes),
+                     listed.unasked)
+
+
+def _without_members(this: one_pass.Pass, nodes: model.Nodes) -> model.Nodes:
+    """Leave out nodes with the UUIDs of member records.
+
+    Whoever may create nodes in Ironic may choose their UUIDs, and a service
+    could not make its record where there is the row of such a node.
+    """
+    members = {member.uuid_of(host) for host in (
+        this.current.me, *this.standing.membership.states)}
+    return nodes if members.isdisjoint(nodes) else {
+        node: instance for node, instance in nodes.items()
+        if node not in members}
 
 
 def _narrowed(this: one_pass.Pass, nodes: model.Nodes) -> frozenset[str]:
@@ -125,7 +139,7 @@ def _list_all(this: one_pass.Pass) -> _Listed:
         if current.scope.is_limited:
             nodes = _with_own(this, nodes, mine)
     memory.shards = observation.Asked()
-    memory.held, memory.held_before = None, memory.held
+    memory.held = None
     return _Listed(nodes, mine)
 
 
@@ -175,7 +189,6 @@ def _list_shards(this: one_pass.Pass) -> _Listed:
         place for node, place in places.items()
         if node in own or nodes[node] in mine))
     memory.standing = dataclasses.replace(memory.standing, ring=ring)
-    memory.held_before = memory.held
     memory.held = (ring.deal.to_say(current.me) if memory.standing.is_trusted
                    else ring.deal.held.get(current.me, frozenset()))
     return _Listed(nodes, mine, unasked)

@@ -55,14 +55,20 @@ def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
     """
     world, current, memory = this.world, this.current, this.memory
     services = world.nova.ring_services()
-    if is_pass:
-        _look_anew(this, services)
     own = next((service for service in services
                 if service.name == current.me), None)
     if own is None:
-        # It is not in the ring while it is disabled or has no node.
+        # It is not in the ring while it is disabled or has no record.
         own = world.nova.service(current.host)
         services = services + ([own] if own else [])
+        said = world.nova.members([current.host]).get(current.me)
+        # With rows alone it says nothing.
+        this.said = said if said and said.scope is not None else None
+    else:
+        this.said = own.said
+    memory.own_work = dataclasses.replace(
+        memory.own_work, is_known=this.said is not None
+        and current.shares(this.said.scope))
     ended = _follow_settings(this)
     was, work_watch = memory.standing, memory.work_watch
     watch = memory.watch.look(services, world.process.now())
@@ -148,22 +154,6 @@ def _deal(this: one_pass.Pass, members: membership.Membership,
             if current.by_shards and not differ else None), frozenset(differ)
 
 
-def _look_anew(this: one_pass.Pass, services: Sequence[model.Service]) -> None:
-    """Read another row of a service whose row does not contain its scope.
-
-    Another row may contain it now, for instance after a change from Nova's own
-    driver. It reads one service at a time, because it reads all rows of that
-    service, and the next pass knows the result.
-    """
-    current = this.current
-    silent = sorted(
-        service.name for service in services
-        if service.scope is None and service.name != current.me)
-    if silent and current.scope.is_limited and current.peers is None:
-        turn = int(this.world.process.now() / current.pass_interval)
-        this.world.nova.last_passes([silent[turn % len(silent)]])
-
-
 def read_all_services(this: one_pass.Pass) -> Sequence[model.Service]:
     """Read all services of Nova, and watch their heartbeats.
 
@@ -217,10 +207,9 @@ def _with_scopes(this: one_pass.Pass, services: Sequence[model.Service]
         host for host, state in membership.assess(
             services, this.current, this.memory.watch).states.items()
         if host not in known and state is membership.State.DISABLED)
-    scopes = this.world.nova.scopes(wanted) if wanted else {}
-    return [dataclasses.replace(
-        service, is_asked=True, scope=scopes[service.name])
-        if service.name in scopes else service for service in services]
+    said = this.world.nova.members(wanted) if wanted else {}
+    return [service.saying(said[service.name])
+            if service.name in said else service for service in services]
 
 
 def at_silent_owners(this: one_pass.Pass, rows: Mapping[str, model.Row]
@@ -269,40 +258,10 @@ def _look_at_work(this: one_pass.Pass, services: Sequence[model.Service],
 
 def _assess(this: one_pass.Pass, services: Sequence[model.Service],
             watch: membership.Watch) -> membership.Membership:
-    """Return the membership.
-
-    A service that does not seem to work may have its report in another row.
-    """
-    memory, failing = this.memory, membership.State.NOT_WORKING
+    """Return the membership, with the services whose passes fail."""
     _look_at_work(this, services, watch)
-    members = membership.assess(
-        services, this.current, watch, memory.work_watch)
-    suspects = members.with_state(failing)
-    if not suspects:
-        return members
-    said = this.world.nova.last_passes(sorted(suspects))
-    new = suspects - memory.standing.membership.with_state(failing)
-    services = [dataclasses.replace(service, last_pass=_last_pass_of_suspect(
-        said.get(service.name, service.last_pass), service.name in new))
-        for service in services]
-    memory.work_watch = memory.work_watch.look(services, watch, this.current)
     return membership.assess(
-        services, this.current, watch, memory.work_watch)
-
-
-def _last_pass_of_suspect(said: model.LastPass | None, is_new: bool
-                          ) -> model.LastPass | None:
-    """Return the report of a service that does not seem to work.
-
-    The row with the last good pass may just have gone to another service. The
-    service's next pass writes it into another row; this waits once for that.
-
-    :param said: the report in the rows that are its own now
-    :param is_new: whether it has seemed to work until now
-    """
-    if said is None or said.at is not None or not is_new:
-        return said
-    return dataclasses.replace(said, at=model.NEVER)
+        services, this.current, watch, this.memory.work_watch)
 
 
 def _work_changed(before: membership.Membership, memory: observation.Memory

@@ -53,6 +53,8 @@ class Pass:
     :ivar services_read_at: when the services were last read, in seconds
     :ivar alive: canonical names of the other services that were not lost when
         all were last read; none if that was not since it began
+    :ivar said: what this service's member record says; None if it has none,
+        or if that was not read
     """
 
     def __init__(self, world: ports.Ports, current: settings.Settings,
@@ -73,6 +75,7 @@ class Pass:
         self.taken: list[model.Takeover] = []
         self.services_read_at = memory.watch.at
         self.alive: frozenset[str] = frozenset()
+        self.said: model.Member | None = None
 
     @property
     def standing(self) -> observation.Standing:

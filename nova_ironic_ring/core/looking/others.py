@@ -97,16 +97,15 @@ def consents(this: one_pass.Pass, rows: Iterable[model.Row],
              members: membership.Membership) -> dict[str, model.LastPass]:
     """Read the consents by ring for free nodes that are waited for.
 
-    All rows of such an owner are read, because its newest report counts: if a
-    service could not write one row, its report is in another.
-
     :param this: the pass
     :param rows: the rows of these nodes
     :param members: what the owners are
-    :returns: what each reports about its last good pass, by canonical name
+    :returns: what each says of its passes, by canonical name; of none with
+        Nova's own driver
     """
     owners = {row.owner for row in rows
-              if row.taker is None and row.scope is not None
-              and members.state(row.owner).gives
+              if row.taker is None and members.state(row.owner).gives
               and row.owner_name != this.current.me}
-    return this.world.nova.last_passes(sorted(owners)) if owners else {}
+    found = this.world.nova.members(sorted(owners)) if owners else {}
+    return {host: said.last_pass for host, said in found.items()
+            if said.last_pass is not None}

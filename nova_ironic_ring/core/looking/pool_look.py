@@ -123,19 +123,21 @@ def _with_consent(this: one_pass.Pass, seen: pool_plan.Seen
     nova = this.world.nova
     if mine is None:
         return seen
+    owners = sorted({
+        instance.host for instance in seen.of_others.values()
+        if instance.host is not None
+        and seen.others.state(instance.host).gives
+        and pools.is_of(instance.host, instance.node)})
+    said = nova.members(owners) if owners else {}
     consenting = frozenset(
-        host for host in sorted({
-            instance.host for instance in seen.of_others.values()
-            if instance.host is not None
-            and seen.others.state(instance.host).gives
-            and pools.is_of(instance.host, instance.node)})
-        if any(row.pool and row.ring == mine
-               for row in nova.rows_of(host).values()))
+        host for host in owners
+        if (found := said.get(model.canonical(host))) is not None
+        and found.ring == mine)
     again = [uuid for uuid, instance in seen.of_others.items()
              if instance.host in consenting]
     if not again:
         return seen
-    found = nova.instances(again)
+    now = nova.instances(again)
     return dataclasses.replace(seen, consenting=consenting, of_others={
-        uuid: found.get(uuid, instance)
+        uuid: now.get(uuid, instance)
         for uuid, instance in seen.of_others.items()})

@@ -56,7 +56,7 @@ def begin(this: one_pass.Pass, own: Mapping[str, model.Row]) -> None:
     found = pooled.started
     if found is None:
         _note_gone(this, own)
-        said = model.latest(row.last_pass for row in own.values())
+        said = this.said.last_pass if this.said else None
         is_old = said is None or said.at is None or (
             this.world.process.wall_time() - said.at > _BELIEVED)
         found = {} if is_old else {

@@ -38,8 +38,6 @@ def count(this: one_pass.Pass, seen: pool_plan.Seen, plan: pool_plan.Plan,
         # A build may be on its way to it.
         if is_hidden or having.of(pool):
             found[pool] = pools.Pool(pool)
-    if not found and this.current.follows:
-        found = _first_pool(this, seen)
     used = named | {
         str(step.counts) for step in plan.steps.values() if step.is_used}
     # Pools without a node exist because something is on its way to them.
@@ -54,22 +52,6 @@ def count(this: one_pass.Pass, seen: pool_plan.Seen, plan: pool_plan.Plan,
         name: _completed(this, pool, having, is_hidden)
         for name, pool in sorted(limited.kept.items())}, seen.nodes, having)
     return dataclasses.replace(limited, kept=kept)
-
-
-def _first_pool(this: one_pass.Pass, seen: pool_plan.Seen
-                ) -> dict[str, pools.Pool]:
-    """Make a pool without nodes of a service that has none.
-
-    If all nodes that are for it have instances of others, these services give
-    it none before they see it, which takes a record.
-    """
-    owner = this.standing.ring.owner
-    for uuid, node in sorted(seen.nodes.items()):
-        if node.kind is not None and node.instance is not None and (
-                owner(uuid) == this.current.me):
-            name = pools.name(this.current.host, node.kind)
-            return {name: pools.Pool(name, node.kind)}
-    return {}
 
 
 def _completed(this: one_pass.Pass, pool: pools.Pool,

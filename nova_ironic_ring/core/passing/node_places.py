@@ -33,8 +33,6 @@ _ROWS = 500
 # The most free nodes to record between two passes: the tracker needs a good
 # part of a second for each, and does one after the other.
 _NODES = 20
-# The instances of a service that fails stay with it, and so do their nodes.
-_STAYING = {decisions.Decision.KEEP_INSTANCE: 2, decisions.Decision.KEEP: 1}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,19 +116,15 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
         builds.look_again(this)
         builds.release_ended(this, seen.nodes)
         leftovers.clean(this, pool_return.Own(seen.nodes, rows))
-        own_work.say_scope(this, rows, listed)
         busy = _kept_away(this, listed) | _without_provider(this, rows)
-        said = own_work.say(this, {
-            node: _STAYING.get(plan.steps[node].decision, 0)
-            for node in listed}, rows, plan.consent)
+        said = own_work.say(this, plan.consent)
         this.happened.append(_count(plan))
         return PassResult(
             this.memory, this.taken, this.happened,
             _orphans(this, seen, plan), said, plan, listed,
             updates.find(plan.steps, rows, updates.Circumstances(
                 this.world.ironic.fingerprints(listed),
-                updates.of_settings(this.current, this.world.process),
-                this.memory.held, busy | {said.node}, listed,
+                updates.of_process(this.world.process), busy, listed,
                 this.world.process.wall_time().timestamp(),
                 this.current.full_update_interval)))
 
@@ -186,7 +180,8 @@ def _observe(this: one_pass.Pass, seen: observation.Observation
     services = others.services(
         this, {row.owner for row in rows.values()} | {
             str(instance.host) for instance in of_others.values()
-            if instance.host}, bool(needs.rows and not seen.rows))
+            if instance.host},
+        bool(needs.rows) and not this.memory.own_work.is_known)
     said = others.consents(
         this, [row for node, row in rows.items() if seen.nodes[node] is None],
         this.standing.membership.joined(services.membership))
@@ -264,7 +259,7 @@ def _without_provider(this: one_pass.Pass, own: Mapping[str, model.Row]
 
     :param own: the rows of this service
     """
-    if not own or this.memory.own_work.node is not None:
+    if not own or this.memory.own_work.is_said:
         return frozenset()
     try:
         return frozenset(own.keys() - this.world.placement.known())
@@ -301,7 +296,7 @@ def _offered(this: one_pass.Pass) -> dict[str, planner.Step]:
     if not wanted or room <= 0 or not memory.standing.is_trusted:
         return {}
     with this.asking(one_pass.Port.NOVA):
-        rows = _one_by_one(this, nova.rows(wanted))
+        rows = nova.rows(wanted)
         known = others.services(this, {row.owner for row in rows.values()})
         said = others.consents(this, rows.values(),
                                memory.standing.membership.joined(
@@ -310,13 +305,12 @@ def _offered(this: one_pass.Pass) -> dict[str, planner.Step]:
                 if row.taker == current.me or row.owner_name in said}
         if not rows:
             return {}
-        own = _own_row(this)
     look.at_own_heartbeat(this)
     if not memory.standing.is_trusted:
         return {}
     plan = planner.decide(observation.Observation(
         memory.watch.at, memory.standing, dict.fromkeys(sorted(rows)),
-        {**own, **rows}, others=known, said=said), memory, current)
+        rows, others=known, said=said), memory, current)
     offered = [node for node, step in plan.steps.items()
                if step.decision is decisions.Decision.TAKE_OFFERED][:room]
     this.happened.extend(
@@ -324,40 +318,6 @@ def _offered(this: one_pass.Pass) -> dict[str, planner.Step]:
         if isinstance(each, events.NodeTaken) and each.node in offered)
     memory.taking = memory.taking.union(offered)
     return {node: plan.steps[node] for node in offered}
-
-
-def _own_row(this: one_pass.Pass) -> Mapping[str, model.Row]:
-    """Read a row of this service, which is no newcomer if it has one.
-
-    To read all takes seconds with thousands of nodes, in which passes and
-    builds wait for the look.
-
-    :returns: the row with the time of the last good pass, by the node's UUID;
-        all rows, if that one is not this service's any more
-    """
-    nova, current = this.world.nova, this.current
-    node = this.memory.own_work.node
-    found = {} if node is None else nova.rows([node])
-    mine = {node: row for node, row in found.items()
-            if row.owner_name == current.me}
-    return mine or nova.rows_of(current.host)
-
-
-def _one_by_one(this: one_pass.Pass, rows: Mapping[str, model.Row]
-                ) -> dict[str, model.Row]:
-    """Choose the rows that offer nodes, or those of one owner that may do so.
-
-    An owner's consent by ring needs all its rows: each look reads those of one
-    owner.
-    """
-    me = this.current.me
-    found = {node: row for node, row in rows.items() if row.taker == me}
-    owners = sorted({row.owner for row in rows.values() if row.taker is None
-                     and row.scope is not None})
-    if found or not owners:
-        return found
-    asked = owners[_turn(this) % len(owners)]
-    return {node: row for node, row in rows.items() if row.owner == asked}
 
 
 def _turn(this: one_pass.Pass) -> int:

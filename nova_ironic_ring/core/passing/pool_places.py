@@ -38,10 +38,6 @@ class PassResult(places.PassResult):
     """The result of a pass.
 
     :ivar found: the pools of this service, by name
-    :ivar consent: by which ring others may take this service's instances;
-        None if nobody may
-    :ivar first: the UUID of this service's first compute node, as Nova has
-        them; None if it has none
     :ivar listed: how many nodes Ironic has listed, with those that are hidden
     :ivar asked: a fingerprint of what Ironic was asked for
     :ivar left_out: the pools that are too many, by name, which this service
@@ -49,8 +45,6 @@ class PassResult(places.PassResult):
     """
 
     found: Mapping[str, pools.Pool] = dataclasses.field(default_factory=dict)
-    consent: str | None = None
-    first: str | None = None
     listed: int = 0
     asked: str = ''
     left_out: Mapping[str, pools.Pool] = dataclasses.field(
@@ -131,9 +125,8 @@ class Pools(places.Places[pool_plan.Seen, pool_plan.Plan, PassResult,
             pool.uuid: pool.name for pool in own.found.values()})
         pool_records.remove(
             this, _replaced(seen, claimed, came.instances))
-        counted = {pool.uuid: True for pool in own.found.values()}
-        own_work.say_scope(this, seen.rows, counted)
-        said = own_work.say(this, counted, seen.rows)
+        ring = pool_plan.consent(this.standing, this.current)
+        said = own_work.say(this, ring=ring, has_pools=True)
         this.happened.extend(counting.tell(
             pooled, limited, this.current.pools_limit))
         pooled.pools, pooled.left_out = own.found, frozenset(limited.left_out)
@@ -141,8 +134,6 @@ class Pools(places.Places[pool_plan.Seen, pool_plan.Plan, PassResult,
                            if node.instance is not None}
         return PassResult(
             this.memory, this.taken, this.happened, orphans, said, own.found,
-            pool_plan.consent(this.standing, this.current),
-            next(iter(seen.rows), None),
             len(seen.nodes) + pool_missing.unseen(this, seen.nodes),
             pool_missing.asked(this), limited.left_out)
 
@@ -252,9 +243,6 @@ def _replaced(seen: pool_plan.Seen, claimed: frozenset[str],
             if uuid not in instances}
     own = {node: row for node, row
            in pools.rows_of_nodes(seen.rows).items() if node not in used}
-    if not seen.recorded and len(own) == len(seen.rows):
-        # Without any record this service would not be in the ring.
-        own.pop(min(own, default=''), None)
     return rows | own
 
 

@@ -144,10 +144,11 @@ def _of_dead_services(this: one_pass.Pass
         node: uuid for uuid, node in wanted.items()
         if (instance := of_others.get(uuid)) is not None and instance.host
         and members.fails_over(instance.host, current)}
-    if not nodes or not (rows := nova.rows_of(current.host)):
-        # Without a row of its own, it is a newcomer, which takes one node
-        # only.
+    if not nodes or not memory.own_work.is_known:
         return None
+    own = {*nodes, *(pool.uuid for pool in memory.pooled.pools.values())}
+    rows = {place: row for place, row in nova.rows(sorted(own)).items()
+            if row.owner_name == current.me}
     return dataclasses.replace(
         seen, nodes=nodes, rows=rows, others=known,
         instances=dataclasses.replace(

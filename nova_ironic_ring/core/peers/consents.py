@@ -2,21 +2,19 @@
 
 """Consent by ring: one entry for all free nodes that others may take.
 
-An owner whose nodes go to others writes the ring into the row with its last
-good pass. A service that sees the same ring knows which of the nodes are for
-it. An offer in the row of a node has precedence.
+An owner whose nodes go to others writes the ring into its member record. A
+service that sees the same ring knows which of the nodes are for it. An offer
+in the row of a node has precedence.
 """
 
-from collections.abc import Mapping
-import dataclasses
 import hashlib
 
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.values import model
 
-#: The most exceptions to name, with some 40 bytes each. A row has 64 KiB for
-#: all statistics, and each peer reads this one in each pass. Builds on more
-#: nodes than that are seldom under way at once.
+#: The most exceptions to name, with some 40 bytes each. A record has 64 KiB,
+#: and each peer reads this one in each look. Builds on more nodes than that
+#: are seldom under way at once.
 MOST = 100
 
 
@@ -52,35 +50,12 @@ def taker(node: str, row: model.Row, said: model.Consent | None,
     return desired if said.ring == seen else None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Basis:
-    """A consent by ring that a node is taken with.
+def lets(said: model.LastPass | None, ring: str, node: str) -> bool:
+    """Return whether the owner of a node lets it go.
 
-    :ivar ring: the fingerprint of the ring, of both services
-    :ivar node: the UUID of the node in whose row the owner says so
+    :param said: what the owner says of its passes; None if it says nothing
+    :param ring: the fingerprint of the ring of whoever is to take the node
+    :param node: the node's UUID
     """
-
-    ring: str
-    node: str
-
-    def holds(self, node: str, rows: Mapping[str, model.Row]) -> bool:
-        """Return whether the owner still lets the node go.
-
-        :param node: the UUID of the node that is to be taken
-        :param rows: the rows of both nodes, as read last
-        """
-        row, said = rows.get(node), rows.get(self.node)
-        # Another service may have that row now; then the consent is gone.
-        return row is not None and said is not None and (
-            said.owner == row.owner and row.taker is None) and (
-                self.is_said_in(node, said.last_pass))
-
-    def is_said_in(self, node: str, said: model.LastPass | None) -> bool:
-        """Return whether a report of the owner lets the node go.
-
-        :param node: the UUID of the node that is to be taken
-        :param said: the report
-        """
-        found = said.consent if said else None
-        return found is not None and found.ring == self.ring and (
-            node not in found.but)
+    found = said.consent if said else None
+    return found is not None and found.ring == ring and node not in found.but

@@ -13,7 +13,7 @@ service is *dead* when an operator has forced it down or deleted it, or when it
 has been absent for ``failover_after``.
 
 A service is *not working* when its heartbeat goes on, and the time of its last
-good pass, which it writes into one of its rows, has not changed for some
+good pass, which it writes into its member record, has not changed for some
 passes. It keeps its instances, and is no member.
 """
 
@@ -274,10 +274,9 @@ class WorkWatch:
                 continue
             found = _pass_of(service)
             if service.last_pass.at is not None:
-                # The other rows do not know.
                 cycles[service.name] = service.last_pass.cycle
             else:
-                # That the row that said so is another's now is no news.
+                # It says none where it has had no good pass, or a new record.
                 found = dataclasses.replace(
                     found, last_seen=self._watch.last_seen(service.name)
                     or found.last_seen)

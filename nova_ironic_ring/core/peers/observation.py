@@ -285,20 +285,22 @@ class Pooled:
 
 @dataclasses.dataclass(frozen=True)
 class OwnWork:
-    """What this service reports of its passes, and whether that arrives.
+    """What this service says of its passes, and whether that arrives.
 
-    :ivar shown: the time of the last good pass that its rows have shown last;
-        None if they have shown none
-    :ivar node: the node in whose row it has said another time since then
-    :ivar is_working: whether its last pass was good, and its rows have shown
+    :ivar is_known: whether its member record says its present scope, so that
+        its peers count it
+    :ivar shown: the time of the last good pass that its record has shown last;
+        None if it has shown none
+    :ivar is_said: whether it has said another time since then
+    :ivar is_working: whether its last pass was good, and its record has shown
         another time in it than in the one before
     :ivar is_failing: whether its last pass has failed, or what it had said
-        before did not arrive in a row that is its own still, so that its peers
-        may go without it
+        before did not arrive, so that its peers may go without it
     """
 
+    is_known: bool = False
     shown: datetime.datetime | None = None
-    node: str | None = None
+    is_said: bool = False
     is_working: bool = False
     is_failing: bool = False
 
@@ -347,8 +349,6 @@ class Memory:
     :ivar vanished: how many of this service's nodes have vanished
     :ivar kept: nodes that are missing from Ironic, and kept because Nova has
         an instance on them
-    :ivar in_use: nodes that a newcomer could not take, because their owners
-        are to build on them
     :ivar instances: the instances of others as last read, by UUID
     :ivar nowhere: those that Nova did not have when they were looked for
         between passes
@@ -374,14 +374,10 @@ class Memory:
         which this service has nodes or instances
     :ivar held: the codes of the shards that this service says it holds; None
         if nodes are not divided by their shards
-    :ivar held_before: the codes of the shards that it said it held in the pass
-        before; None if nodes were not divided by their shards
     :ivar changed: nodes that have changed since the last pass, and that the
         tracker is to update before the next one, in their turn
     :ivar silent: what services have that cannot be peers
     :ivar empty: the scope that was said to have no node; None if it has one
-    :ivar newest: the newest reports of owners whose consents had moved since
-        this pass, by canonical name
     """
 
     settings: Settings | None = None
@@ -396,7 +392,6 @@ class Memory:
     disputes: Disputes = Disputes()
     vanished: Guard = dataclasses.field(default_factory=Guard)
     kept: set[str] = dataclasses.field(default_factory=set)
-    in_use: frozenset[str] = frozenset()
     instances: Mapping[str, model.Instance] = dataclasses.field(
         default_factory=dict)
     nowhere: frozenset[str] = frozenset()
@@ -413,12 +408,9 @@ class Memory:
     nodes: model.Nodes = dataclasses.field(default_factory=dict)
     shards: Asked = Asked()
     held: frozenset[str] | None = None
-    held_before: frozenset[str] | None = None
     changed: tuple[str, ...] = ()
     silent: Silent = Silent()
     empty: model.Scope | None = None
-    newest: dict[str, model.LastPass] = dataclasses.field(
-        default_factory=dict)
 
     def copied(self) -> 'Memory':
         """Return a copy, which shares nothing changed in place but tried."""
@@ -427,7 +419,7 @@ class Memory:
             handovers=dataclasses.replace(
                 self.handovers, givers=dict(self.handovers.givers)),
             cleaning=dataclasses.replace(self.cleaning),
-            pooled=dataclasses.replace(self.pooled), newest={})
+            pooled=dataclasses.replace(self.pooled))
 
     def restore(self, before: 'Memory') -> None:
         """Remember again what was remembered before, and nothing else.

@@ -2,12 +2,12 @@
 
 """Sees whether owners still let nodes go that are to be taken."""
 
-from collections.abc import Iterable, Mapping
-import dataclasses
+from collections.abc import Mapping
 
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.looking import look as looking
 from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.peers import consents
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
@@ -31,21 +31,20 @@ class Rows:
 
     def __init__(self, this: one_pass.Pass, steps: Mapping[str, planner.Step]
                  ) -> None:
-        """Read the rows.
+        """Read the rows, and what the owners say that consent by ring.
 
         :param this: the last look at the nodes
         :param steps: what was decided on each, by its UUID
         """
-        self._nova = this.world.nova
+        nova = this.world.nova
         self._this = this
         self._steps = steps
         self._all: membership.Membership | None = None
-        self._newest = this.memory.newest
-        reports = [str(said.node) for said in self._newest.values()]
-        self._rows = self._nova.rows(sorted(
-            {*steps, *_consents(steps.values()), *reports}))
-        # By the owner's name.
-        self._said: dict[str, model.LastPass | None] = {}
+        self._rows = nova.rows(sorted(steps))
+        owners = sorted({
+            str(step.claim.owner) for step in steps.values()
+            if step.claim is not None and step.claim.ring is not None})
+        self._members = nova.members(owners) if owners else {}
 
     def of(self, node: str) -> model.Row | None:
         """Return the row of a node, if it has one.
@@ -60,7 +59,7 @@ class Rows:
         :param node: the node's UUID
         :param claim: with which claim
         """
-        row, basis = self._rows.get(node), claim.basis
+        row = self._rows.get(node)
         if (row.owner if row else None) != claim.owner:
             return False
         if self._steps[node].decision.forces and (
@@ -71,11 +70,11 @@ class Rows:
                 not self._is_lost(row.owner)):
             # It has come back, and builds on its nodes.
             return False
-        if basis is None or basis.holds(node, self._rows):
+        if claim.ring is None:
             return True
-        # The owner may have consented anew since, in the row of another node.
-        return row is not None and row.taker is None and basis.is_said_in(
-            node, self._latest(row.owner))
+        return row is not None and row.taker is None and consents.lets(
+            self._members.get(row.owner_name, model.Member()).last_pass,
+            claim.ring, node)
 
     def _is_lost(self, owner: str) -> bool:
         """Return whether the owner of a node is lost by now.
@@ -89,34 +88,3 @@ class Rows:
                 self._all = looking.at_all_services(self._this).membership
             members = self._all
         return members.is_lost(owner)
-
-    def _latest(self, owner: str) -> model.LastPass | None:
-        """Return what an owner says of its passes now.
-
-        All its rows are read only if it has said something since they were
-        read last.
-
-        :param owner: its name
-        """
-        name = model.canonical(owner)
-        known = self._newest.get(name)
-        if owner not in self._said and (known is None or not self._is_still(
-                owner, known)):
-            self._newest.pop(name, None)
-            known = self._nova.last_passes([owner]).get(name)
-            if known is not None:
-                self._newest[name] = known
-        return self._said.setdefault(owner, known)
-
-    def _is_still(self, owner: str, known: model.LastPass) -> bool:
-        """Return whether the row of a report still has it."""
-        row = self._rows.get(str(known.node))
-        return row is not None and row.owner == owner and (
-            row.last_pass is not None
-            and dataclasses.replace(row.last_pass, node=known.node) == known)
-
-
-def _consents(steps: Iterable[planner.Step]) -> Iterable[str]:
-    """Return the nodes in whose rows the owners consent."""
-    return (step.claim.basis.node for step in steps
-            if step.claim is not None and step.claim.basis is not None)

@@ -134,10 +134,12 @@ def _rows(this: one_pass.Pass, host: str) -> dict[str, model.Row]:
     """Read the records of a lost service, if it was a peer.
 
     It may have had another driver; then its rows are not of Ironic's nodes.
-    The reports in its rows show whether it was a peer.
+    Its member record shows whether it was a peer.
     """
-    return {node: row for node, row in this.world.nova.rows_of(host).items()
-            if this.current.shares(row.scope)}
+    said = this.world.nova.members([host]).get(model.canonical(host))
+    if said is None or not this.current.shares(said.scope):
+        return {}
+    return this.world.nova.rows_of(host)
 
 
 def _settle_pools(this: one_pass.Pass, lost: _Lost, own: pool_return.Own

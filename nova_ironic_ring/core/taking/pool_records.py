@@ -39,8 +39,6 @@ def claim(this: one_pass.Pass, rows: Mapping[str, model.Row],
         try:
             if not tracking.claim(this, node, step):
                 taken.add(node)
-        except tracking.NodeInUseError:
-            this.memory.in_use |= {node}
         except tracking.NodeLostError:
             continue
         except Exception as error:

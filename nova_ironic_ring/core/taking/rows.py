@@ -99,8 +99,7 @@ def take(this: one_pass.Pass, wanted: Wanted) -> Moved:
             # Look later for builds that it may still get for the node. Noted
             # before: a write that seems to fail may have succeeded.
             this.memory.handovers.givers[node] = claim.owner
-    taken = world.nova.take_rows(
-        chosen, ports.Saying(this.current, this.memory.held))
+    taken = world.nova.take_rows(chosen)
     # Otherwise the scheduler would leave out nodes of a disabled service.
     world.placement.tell_status(sorted(taken & kept_away), True)
     return Moved(taken, frozenset(lost | (chosen.keys() - taken)))

@@ -22,12 +22,8 @@ from nova_ironic_ring.core.values import model
 class NodeLostError(Exception):
     """Another service has taken a node since it was decided to list it.
 
-    Or its owner has withdrawn its consent.
+    Or its owner has withdrawn its consent, or is to build on it.
     """
-
-
-class NodeInUseError(NodeLostError):
-    """The owner of a node is to build on it, and keeps it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,9 +60,6 @@ def look(this: one_pass.Pass, listed: Listed) -> bool:
     try:
         memory.left_builds += tuple(
             claim(this, node, listed.step, listed.new))
-    except NodeInUseError:
-        memory.in_use |= {node}
-        return False
     except NodeLostError:
         return False
     claimed = listed.step.claim
@@ -90,11 +83,9 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step,
     :param new: the nodes that are new in the pass
     :returns: the builds that a dead owner has left behind, and that have to be
         looked at again
-    :raises NodeInUseError: if something is to be built on the node by its
-        owner, which lives
     :raises NodeLostError: if another service has taken the node meanwhile, its
-        owner has withdrawn its consent or has come back, or this service is
-        about to end or was disabled or enabled
+        owner has withdrawn its consent, has come back or lives and is to build
+        on the node, or this service is about to end or was disabled or enabled
     """
     world, claimed = this.world, step.claim
     if claimed is None or (world.process.is_ending() and (
@@ -112,7 +103,7 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step,
         raise NodeLostError(node)
     if claimed.is_handed_over and world.placement.consumers(node):
         # Its owner is to build on it, and to withdraw its offer.
-        raise NodeInUseError(node)
+        raise NodeLostError(node)
     # If the former owner's record was deleted, so was the provider. Nova's
     # cache would not show that for minutes.
     world.placement.forget_provider(node)

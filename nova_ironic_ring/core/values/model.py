@@ -2,7 +2,7 @@
 
 """The records of Nova and Ironic as values: services, rows, instances."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 import dataclasses
 import datetime
 
@@ -83,7 +83,7 @@ class Consent:
 
 @dataclasses.dataclass(frozen=True)
 class LastPass:
-    """What a service reports about its passes, in the rows of its nodes.
+    """What a service says of its passes in its member record.
 
     :ivar cycle: seconds from the start of a pass to that of the next one, as
         they have lately been
@@ -91,14 +91,11 @@ class LastPass:
         than that of the one before; None if this is not said
     :ivar consent: by which ring others may take its free nodes since then;
         None if it says that of each node, or of none
-    :ivar node: the UUID of the node in whose row this is, if that was looked
-        up
     """
 
     cycle: float
     at: datetime.datetime | None = None
     consent: Consent | None = None
-    node: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,14 +115,27 @@ class Arrival:
 NEVER = datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)
 
 
-def latest(said: Iterable[LastPass | None]) -> LastPass | None:
-    """Return the latest report of a service's passes in its rows.
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """What a service says in its member record.
 
-    :param said: what each row says
-    :returns: None if none says anything
+    A service with Nova's own driver has no record, and says none of this.
+
+    :ivar last_pass: its passes, and its consent
+    :ivar scope: the nodes that it is limited to
+    :ivar by_shards: whether it divides nodes by their shards, if all do
+    :ivar held: the codes of the shards that it holds
+    :ivar ring: a fingerprint of the ring by which it lets others take its
+        instances that are in pools; None if it lets nobody
+    :ivar has_pools: whether its compute nodes are pools
     """
-    return max((each for each in said if each is not None),
-               key=lambda each: each.at or NEVER, default=None)
+
+    last_pass: LastPass | None = None
+    scope: Scope | None = None
+    by_shards: bool = False
+    held: frozenset[str] = frozenset()
+    ring: str | None = None
+    has_pools: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +150,7 @@ class Service:
         are not in the database; None if they are
     :ivar last_pass: what the service says of its passes; None if it says
         nothing, like Nova's own driver, or has not been asked
-    :ivar is_asked: whether one of its rows was read for what it says
+    :ivar is_asked: whether its member record was looked for
     :ivar scope: the nodes that it says it is limited to; None if it says
         nothing, like Nova's own driver, or has not been asked
     :ivar by_shards: whether it says that it divides nodes by their shards, if
@@ -163,6 +173,21 @@ class Service:
     def name(self) -> str:
         """The canonical name of the service."""
         return canonical(self.host)
+
+    def saying(self, said: Member) -> 'Service':
+        """Return the same with what it says in its member record.
+
+        :param said: that; one with Nova's own driver says nothing
+        """
+        return dataclasses.replace(
+            self, last_pass=said.last_pass, is_asked=True, scope=said.scope,
+            by_shards=said.by_shards, held=said.held)
+
+    @property
+    def said(self) -> Member | None:
+        """What it says in its member record; None if it has none."""
+        return None if self.scope is None else Member(
+            self.last_pass, self.scope, self.by_shards, self.held)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -191,18 +216,8 @@ class Row:
     :ivar taker: canonical name of the service that the owner lets take the
         node; empty if the owner says that nobody may take it now, or offers it
         in a later version of the protocol; None if the owner says nothing
-    :ivar last_pass: what the owner says of its passes in this row; None if
-        it says nothing
     :ivar pool: the name of the pool, if the row is that of one and not of a
         node
-    :ivar scope: the nodes that the owner says in this row it is limited to;
-        None if it says nothing
-    :ivar by_shards: whether the owner says in this row that it divides nodes
-        by their shards, if all do
-    :ivar held: the codes of the shards that the owner says in this row it
-        holds
-    :ivar ring: a fingerprint of the ring by which the owner lets others take
-        its instances that are in pools; None if it lets nobody
     :ivar counted: how many nodes there were in the owner's last pass; None if
         it says nothing, as in the row of a node
     :ivar made_of: a fingerprint of what the owner has last made the row and
@@ -213,12 +228,7 @@ class Row:
 
     owner: str
     taker: str | None = None
-    last_pass: LastPass | None = None
     pool: str | None = None
-    scope: Scope | None = None
-    by_shards: bool = False
-    held: frozenset[str] = frozenset()
-    ring: str | None = None
     counted: Counted | None = None
     made_of: str | None = None
     made_at: float | None = None

@@ -52,15 +52,22 @@ class Taking:
 
 @dataclasses.dataclass(frozen=True)
 class Saying:
-    """What a service writes about itself into the rows that it takes.
+    """What a service writes into its member record.
 
     :ivar current: its settings
+    :ivar last_pass: its passes
     :ivar held: the codes of the shards that it holds; None if nodes are not
         divided by their shards
+    :ivar ring: by which ring others may take its instances that are in pools;
+        None if nobody may
+    :ivar has_pools: whether its compute nodes are pools
     """
 
     current: settings.Settings
-    held: frozenset[str] | None
+    last_pass: model.LastPass
+    held: frozenset[str] | None = None
+    ring: str | None = None
+    has_pools: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,10 +105,9 @@ class Nova(Protocol):
     """Nova's records, read and written through conductor."""
 
     def ring_services(self) -> list[model.Service]:
-        """Read the enabled services that have nodes of Ironic.
+        """Read the enabled services that run an ironic driver.
 
-        :returns: each with what it reports in one of its rows, which need not
-            be the one with the time of the last good pass
+        :returns: each with what it says in its member record
         """
 
     def all_services(self) -> list[model.Service]:
@@ -117,7 +123,8 @@ class Nova(Protocol):
         """Read the rows of the nodes of Ironic, and pools, of a service.
 
         :param host: its name
-        :returns: by the UUID of the node, or of the pool
+        :returns: by the UUID of the node, or of the pool; without its member
+            record
         """
 
     def rows(self, nodes: Collection[str]) -> dict[str, model.Row]:
@@ -133,37 +140,20 @@ class Nova(Protocol):
         :param host: its name
         """
 
-    def last_passes(self, hosts: Collection[str]
-                    ) -> dict[str, model.LastPass]:
-        """Read what services report about their passes in any of their rows.
+    def members(self, hosts: Collection[str]) -> dict[str, model.Member]:
+        """Read what services say in their member records.
 
         :param hosts: their names
-        :returns: by canonical name, of those that say something
+        :returns: by canonical name, of those that run an ironic driver; one
+            with Nova's own driver says nothing
         """
 
-    def say_last_pass(self, node: str, said: model.LastPass) -> None:
-        """Write a report of this service's passes into one of its rows.
+    def say_member(self, said: Saying) -> None:
+        """Write the member record of this service, unless there is none yet.
 
-        :param node: the node's UUID
-        :param said: what it says
-        """
+        Nova's resource tracker makes one.
 
-    def scopes(self, hosts: Collection[str]) -> dict[str, model.Scope | None]:
-        """Read the nodes that services report as their limit.
-
-        :param hosts: their names
-        :returns: by canonical name, of those that have rows; None for one that
-            says nothing, like Nova's own driver
-        """
-
-    def say_settings(self, node: str, current: settings.Settings,
-                     held: frozenset[str] | None) -> None:
-        """Write the settings of this service into one of its rows.
-
-        :param node: the node's UUID
-        :param current: the settings
-        :param held: the codes of the shards that it holds; None if nodes are
-            not divided by their shards
+        :param said: what the record is to say
         """
 
     def instances_of(self, host: str) -> frozenset[str]:
@@ -212,12 +202,10 @@ class Nova(Protocol):
         :returns: False if the row has another owner now, or is gone
         """
 
-    def take_rows(self, rows: Mapping[str, Taking], said: Saying
-                  ) -> frozenset[str]:
+    def take_rows(self, rows: Mapping[str, Taking]) -> frozenset[str]:
         """Take the rows of free nodes from other services.
 
         :param rows: the rows, by the node's UUID
-        :param said: what this service says in them
         :returns: the nodes whose rows now belong to this service; a row that
             has another owner now stays as it is, and so does one that fails
         """
@@ -511,6 +499,13 @@ class Placement(Protocol):
 
     def known(self) -> frozenset[str]:
         """Name all resource providers, by their UUIDs."""
+
+    def has_provider(self, provider: str) -> bool:
+        """Return whether there is a resource provider.
+
+        :param provider: its UUID
+        :raises Exception: if Placement does not answer
+        """
 
     def unused(self, nodes: Collection[str]) -> frozenset[str]:
         """Return the nodes without an allocation.

@@ -15,6 +15,7 @@ from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.looking import own_work
 from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.peers import observation
@@ -33,8 +34,8 @@ _SIZE = pools.Size(1024, 10, 1)
 WRITES = frozenset({
     'delete_row', 'delete_provider', 'drop_provider', 'end_build',
     'end_unshelve', 'free', 'make_room', 'move', 'place_instance', 'record',
-    'release', 'reserve', 'reserve_all', 'say_last_pass', 'say_settings',
-    'set_instance_host', 'take_rows', 'tell_status', 'write'})
+    'release', 'reserve', 'reserve_all', 'say_member', 'set_instance_host',
+    'take_rows', 'tell_status', 'write'})
 
 #: When the time of a cloud begins.
 EPOCH = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
@@ -78,13 +79,7 @@ class Row:
     :ivar giver: canonical name of the service that has written the offer
     :ivar taker: to whom the node is offered, as :class:`model.Row` has it
     :ivar pool: the name of the pool, if it is one
-    :ivar sayer: canonical name of the service that has written last_pass and
-        scope
-    :ivar last_pass: what that one says of its passes
-    :ivar scope: the nodes that it says it divides
-    :ivar by_shards: whether it says that it divides them by their shards
-    :ivar held: the codes of the shards that it says it holds
-    :ivar ring: by which ring it lets others take its instances in pools
+    :ivar sayer: canonical name of the service that has written the rest
     :ivar counted: how many nodes it says there are
     :ivar made_of: what it says that row and provider were made of
     :ivar made_at: when it was made of that, in seconds of the wall clock
@@ -95,12 +90,7 @@ class Row:
     giver: str | None = None
     taker: str | None = None
     sayer: str | None = None
-    last_pass: model.LastPass | None = None
     pool: str | None = None
-    scope: model.Scope | None = None
-    by_shards: bool = False
-    held: frozenset[str] = frozenset()
-    ring: str | None = None
     counted: model.Counted | None = None
     made_of: str | None = None
     made_at: float | None = None
@@ -115,51 +105,16 @@ class Row:
         owner = row.owner_name
         return cls(
             row.owner, None if row.taker is None else owner, row.taker, owner,
-            row.last_pass, row.pool, row.scope, row.by_shards, row.held,
-            row.ring, row.counted)
+            row.pool, row.counted)
 
-    def say(self, host: str, said: model.LastPass) -> None:
-        """Write what a service says of its passes.
+    def say_as(self, host: str) -> None:
+        """Forget what another service has written.
 
-        :param host: the name of the service
-        :param said: what it says
+        :param host: the name of the service that writes
         """
-        self._say_as(host)
-        self.last_pass = said
-
-    def says_more_than(self, other: 'Row') -> bool:
-        """Return whether it tells more of its owner's passes than another row.
-
-        :param other: the other row of the same owner
-        """
-        mine, theirs = self.own_last_pass, other.own_last_pass
-        return mine is not None and (theirs is None or (
-            mine.at or model.NEVER) > (theirs.at or model.NEVER))
-
-    @property
-    def own_last_pass(self) -> model.LastPass | None:
-        """What the owner of the node says of its passes."""
-        return self.last_pass if (
-            self.sayer == model.canonical(self.owner)) else None
-
-    def say_settings(self, current: settings.Settings,
-                     held: frozenset[str] | None) -> None:
-        """Write which nodes a service divides.
-
-        :param current: its settings
-        :param held: the codes of the shards that it holds, if it divides nodes
-            by their shards
-        """
-        self._say_as(current.host)
-        self.scope, self.by_shards = current.scope, current.by_shards
-        self.held = held or frozenset()
-
-    def _say_as(self, host: str) -> None:
         if self.sayer != model.canonical(host):
             self.sayer = model.canonical(host)
-            self.last_pass = self.scope = self.ring = self.counted = None
-            self.made_of = self.made_at = None
-            self.by_shards, self.held = False, frozenset()
+            self.counted = self.made_of = self.made_at = None
 
 
 @dataclasses.dataclass
@@ -170,6 +125,8 @@ class Cloud:
     :ivar services: by canonical name
     :ivar nodes: by UUID
     :ivar rows: by the node's UUID
+    :ivar members: what services say in their member records, by canonical
+        name
     :ivar instances: by UUID
     :ivar allocations: the instances that have an allocation of a node, by the
         node's UUID; those on the node itself are not among them
@@ -190,6 +147,7 @@ class Cloud:
         default_factory=dict)
     nodes: dict[str, Node] = dataclasses.field(default_factory=dict)
     rows: dict[str, Row] = dataclasses.field(default_factory=dict)
+    members: dict[str, model.Member] = dataclasses.field(default_factory=dict)
     instances: dict[str, model.Instance] = dataclasses.field(
         default_factory=dict)
     deleted: dict[str, model.Instance] = dataclasses.field(
@@ -235,81 +193,36 @@ class Nova:
         """
         self.cloud = cloud
         self.host = host
-        #: A row of each service, by canonical name.
-        self.samples: dict[str, str] = {}
 
     def ring_services(self) -> list[model.Service]:
+        said = self.members(self.cloud.services)
+        return [service.saying(said[name])
+                for name, service in self.cloud.services.items()
+                if name in said and not service.disabled]
+
+    def members(self, hosts: Collection[str]) -> dict[str, model.Member]:
         owners = set(map(model.canonical, self._owners()))
-        found = [name for name, service in self.cloud.services.items()
-                 if name in owners and not service.disabled]
-        self.samples = self._kept(found) | self._sample(
-            set(found) - self._kept(found).keys())
-        said = {name: _read(self.cloud.rows[node])
-                for name, node in self.samples.items()}
-        return [dataclasses.replace(
-            self.cloud.services[name], last_pass=said[name].last_pass,
-            is_asked=True, scope=said[name].scope,
-            by_shards=said[name].by_shards, held=said[name].held)
-            for name in found]
+        return {name: self.cloud.members.get(name, model.Member())
+                for name in map(model.canonical, hosts)
+                if name in owners or name in self.cloud.members}
 
-    def _kept(self, hosts: Collection[str]) -> dict[str, str]:
-        """Return the rows that were read before and can be read again.
+    def say_member(self, said: ports.Saying) -> None:
+        if said.current.me in self.cloud.members:
+            self.make_member(said)
 
-        :param hosts: canonical names of services
+    def make_member(self, said: ports.Saying) -> None:
+        """Make the member record of this service, as the tracker does.
+
+        :param said: what the record is to say
         """
-        return {name: node for name, node in self.samples.items()
-                if name in hosts and node in self.cloud.rows
-                and model.canonical(self.cloud.rows[node].owner) == name
-                and self.cloud.rows[node].sayer in (None, name)}
-
-    def _sample(self, hosts: Collection[str]) -> dict[str, str]:
-        """Choose a row of each service, which says most.
-
-        :param hosts: the names of the services, in any case
-        :returns: the UUIDs, by canonical name, of those that have one
-        """
-        if not hosts:
-            return {}
-        wanted = set(map(model.canonical, hosts))
-        names = {owner: name for owner in self._owners()
-                 if (name := model.canonical(owner)) in wanted}
-        found: dict[str, str] = {}
-        for node, row in self.cloud.rows.items():
-            owner = names.get(row.owner)
-            if owner is not None and (owner not in found or (
-                    row.last_pass is not None and row.says_more_than(
-                        self.cloud.rows[found[owner]]))):
-                found[owner] = node
-        return found
+        current = said.current
+        self.cloud.members[current.me] = model.Member(
+            said.last_pass, current.scope, current.by_shards,
+            said.held or frozenset(), said.ring, said.has_pools)
 
     def _owners(self) -> set[str]:
         """Return the names of all owners of rows, as they are spelled."""
         return {row.owner for row in self.cloud.rows.values()}
-
-    def last_passes(self, hosts: Collection[str]
-                    ) -> dict[str, model.LastPass]:
-        # The row that is read of each from now on is the one that says most.
-        samples = self._sample(hosts)
-        self.samples |= samples
-        return {host: dataclasses.replace(said, node=node)
-                for host, node in samples.items()
-                if (said := _read(self.cloud.rows[node]).last_pass)
-                is not None}
-
-    def say_last_pass(self, node: str, said: model.LastPass) -> None:
-        row = self.cloud.rows.get(node)
-        if row is not None and row.owner == self.host:
-            row.say(self.host, said)
-
-    def scopes(self, hosts: Collection[str]) -> dict[str, model.Scope | None]:
-        return {host: _read(self.cloud.rows[node]).scope
-                for host, node in self._sample(hosts).items()}
-
-    def say_settings(self, node: str, current: settings.Settings,
-                     held: frozenset[str] | None) -> None:
-        row = self.cloud.rows.get(node)
-        if row is not None and row.owner == self.host:
-            row.say_settings(current, held)
 
     def all_services(self) -> list[model.Service]:
         return list(self.cloud.services.values())
@@ -364,14 +277,12 @@ class Nova:
         del self.cloud.rows[node]
         return True
 
-    def take_rows(self, rows: Mapping[str, ports.Taking], said: ports.Saying
-                  ) -> frozenset[str]:
+    def take_rows(self, rows: Mapping[str, ports.Taking]) -> frozenset[str]:
         taken = set()
         for node, wanted in rows.items():
             if self.take_row(node, wanted.owner):
                 row = self.cloud.rows[node]
-                row.say(self.host, model.LastPass(said.current.pass_interval))
-                row.say_settings(said.current, said.held)
+                row.say_as(self.host)
                 row.made_of, row.made_at = wanted.made_of, wanted.made_at
                 taken.add(node)
         return frozenset(taken)
@@ -586,6 +497,10 @@ class Placement:
     def known(self) -> frozenset[str]:
         return frozenset(self.cloud.providers)
 
+    def has_provider(self, provider: str) -> bool:
+        # Only member records are asked for, which all have one here.
+        return True
+
     def consumers(self, node: str) -> frozenset[str]:
         found = self.cloud.nodes.get(node)
         return frozenset(self.cloud.allocations.get(node, ())) | (
@@ -734,8 +649,17 @@ class Tracker:
         """
         self.drop()
         self.check(result)
+        self.make_member(result.work)
         for node in result.listed:
             self.take(node, result)
+
+    def make_member(self, work: own_work.Work) -> None:
+        """Make the member record of the service, if there is none.
+
+        :param work: what the pass has said
+        """
+        if work.said is not None and not work.is_recorded:
+            Nova(self.cloud, self.current.host).make_member(work.said)
 
     def check(self, result: node_places.PassResult) -> None:
         """Keep what is to be known while the tracker goes through nodes.
@@ -788,8 +712,7 @@ class Tracker:
         if row is not None:
             row.giver = None if step.in_row is None else self.current.me
             row.taker = step.in_row
-            row.say(self.current.host, result.work.of(node, self.current))
-            row.say_settings(self.current, result.memory.held)
+            row.say_as(self.current.host)
             row.made_of = made_of.get(node, row.made_of)
             row.made_at = self.process.wall_time().timestamp()
             row.counts = self._counts(node)
@@ -835,7 +758,7 @@ class Tracker:
     def _made_of(self, nodes: Iterable[str],
                  steps: Mapping[str, planner.Step]) -> dict[str, str]:
         """Return what the rows of nodes are to say that they were made of."""
-        said = updates.of_settings(self.current, self.process)
+        said = updates.of_process(self.process)
         return {node: updates.made_of(answer, steps[node].decision, said)
                 for node, answer in self.world.ironic.fingerprints(
                     nodes).items()}
@@ -846,15 +769,14 @@ class Tracker:
         :param result: the result of the pass
         """
         host, nova = self.current.host, self.world.nova
+        self.make_member(result.work)
         for name in sorted(pool_places.close_unlisted(
                 self.world, result.memory, nova.pools_of(host))):
             del self.cloud.rows[pools.uuid_of(name)]
         for pool in result.found.values():
             row = self.cloud.rows.setdefault(
                 pool.uuid, Row(host, pool=pool.name))
-            row.say(host, result.work.of(pool.uuid, self.current))
-            row.say_settings(self.current, result.memory.held)
-            row.ring = result.consent
+            row.say_as(host)
             row.counted = result.counted(pool)
             self.cloud.inventories[pool.uuid] = pool.inventory()
 
@@ -900,11 +822,7 @@ def _read(row: Row) -> model.Row:
     owner = model.canonical(row.owner)
     return model.Row(
         row.owner, row.taker if row.giver == owner else None,
-        row.last_pass if row.sayer == owner else None, row.pool,
-        row.scope if row.sayer == owner else None,
-        row.by_shards and row.sayer == owner,
-        row.held if row.sayer == owner else frozenset(),
-        row.ring if row.sayer == owner else None,
+        row.pool,
         row.counted if row.sayer == owner else None,
         row.made_of if row.sayer == owner else None,
         row.made_at if row.sayer == owner else None, row.counts)

@@ -182,6 +182,7 @@ def _copy(cloud: clouds.Cloud) -> clouds.Cloud:
         cloud, services=dict(cloud.services), rows={
             node: clouds.Row(**vars(row))
             for node, row in cloud.rows.items()},
+        members=dict(cloud.members),
         instances=dict(cloud.instances), allocations={
             node: set(found) for node, found in cloud.allocations.items()},
         inventories=dict(cloud.inventories))
@@ -250,7 +251,8 @@ def _state(cloud: clouds.Cloud, counted: Mapping[str, str]) -> tuple[
              for owner in {row.owner for row in cloud.rows.values()}}
     return ({**{node: names[row.owner]
                 for node, row in cloud.rows.items()}, **counted},
-            {node: (row.taker, row.last_pass and row.last_pass.consent)
-             for node, row in cloud.rows.items()},
+            {**{node: row.taker for node, row in cloud.rows.items()}, **{
+                host: (said.last_pass and said.last_pass.consent, said.ring)
+                for host, said in cloud.members.items()}},
             {uuid: instance.host
              for uuid, instance in cloud.instances.items()})

@@ -27,6 +27,7 @@ from testtools import content
 from testtools import content_type
 
 from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import place
@@ -249,6 +250,11 @@ class LabTestCase(base.BaseTestCase):
         # The last one of the cleanups.
         self.addCleanup(self._see_restored, self._wait_well())
 
+    def providers(self) -> set[str]:
+        """Return the resource providers of nodes and pools, by UUID."""
+        return {each.id for each in self.cloud.placement.resource_providers()
+                if not member.is_member(each.name)}
+
     @property
     def nodes(self) -> int:
         """How many nodes there are before and after each test."""
@@ -264,7 +270,7 @@ class LabTestCase(base.BaseTestCase):
             {row.node: row.owner for row in seen.rows},
             {pool.uuid: (pool.owner, pool.total, pool.reserved)
              for pool in seen.pools},
-            {each.id for each in self.cloud.placement.resource_providers()},
+            self.providers(),
             seen.instances)
 
     def _wait_well(self) -> _Found:

@@ -200,8 +200,7 @@ class CommandTestCase(_CommandTestCase):
             self.assertIn(('rows', node), kinds)
             self.ring('clean', 'rows', '--yes')
             self.assertNotIn(node, self.lab.owners())
-            self.assertNotIn(node, {
-                each.id for each in self.cloud.placement.resource_providers()})
+            self.assertNotIn(node, self.providers())
 
     def test_what_cannot_be_reached(self):
         common = str(self.lab.nova.common)

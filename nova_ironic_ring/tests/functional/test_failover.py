@@ -195,9 +195,8 @@ class FailoverTestCase(_FailoverTestCase):
 
         self.cloud.baremetal.delete_node(victim)
         self.lab.wait('Neither row nor provider', lambda: (
-            victim not in self.lab.owners() and victim not in {
-                each.id
-                for each in self.cloud.placement.resource_providers()}))
+            victim not in self.lab.owners()
+            and victim not in self.providers()))
 
     def test_what_was_deleted_before_it_was_deployed(self):
         """The service only stands still, and goes on when it wakes."""

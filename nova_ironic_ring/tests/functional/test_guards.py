@@ -33,8 +33,7 @@ class HiddenNodesTestCase(base.LabTestCase):
             self.assertEqual(
                 {node: owner for node, owner in before.items()
                  if node != free}, self.lab.owners())
-            providers = {
-                each.id for each in self.cloud.placement.resource_providers()}
+            providers = self.providers()
             self.assertEqual(set(before) - {free}, providers)
             for server in wanted:
                 self.assertEqual([server.hypervisor_hostname],

@@ -4,8 +4,11 @@
 
 import collections
 import dataclasses
+import json
 from typing import ClassVar
 
+from nova_ironic_ring.adapters.nova import stats
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.tests.functional import base
 
@@ -331,9 +334,11 @@ class ListingTestCase(base.LabTestCase):
     def _say_shards(lab) -> bool:
         """Say whether all records say which shards their owners hold."""
         with lab.cell() as connected, connected.cursor() as cursor:
-            cursor.execute('SELECT stats FROM compute_nodes WHERE deleted = 0')
-            return all('ironic_ring:shards' in stats
-                       for (stats,) in cursor.fetchall())
+            cursor.execute(
+                'SELECT host, stats FROM compute_nodes WHERE deleted = 0 '
+                f"AND hypervisor_hostname LIKE '%{member.SUFFIX}'")
+            return all(stats.read_member(json.loads(said), host).held
+                       for host, said in cursor.fetchall())
 
     @staticmethod
     def _counts(lab) -> list[int]:

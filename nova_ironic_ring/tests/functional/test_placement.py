@@ -4,6 +4,7 @@
 
 import collections
 
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.lab.running import services
 from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
@@ -32,7 +33,8 @@ class PlacementTestCase(base.LabTestCase):
         found: dict[str, set[str]] = collections.defaultdict(set)
         with self.lab.cell() as connected, connected.cursor() as cursor:
             cursor.execute(
-                'SELECT host, uuid FROM compute_nodes WHERE deleted = 0')
+                'SELECT host, uuid FROM compute_nodes WHERE deleted = 0 '
+                f"AND hypervisor_hostname NOT LIKE '%{member.SUFFIX}'")
             for host, uuid in cursor.fetchall():
                 found[host].add(uuid)
         return found

@@ -12,6 +12,7 @@ from openstack import connection
 
 from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.lab.running import services
 from nova_ironic_ring.lab.running import state as lab_state
@@ -448,13 +449,11 @@ class PoolTestCase(base.LabTestCase):
         """Return when the last pass of each service was, as it says."""
         with self.lab.cell() as connected, connected.cursor() as cursor:
             cursor.execute(
-                'SELECT host, stats FROM compute_nodes WHERE deleted = 0')
-            found: dict[str, str] = {}
-            for host, written in cursor.fetchall():
-                said = json.loads(json.loads(written)['ironic_ring:passes'])
-                # It is said in one row of each.
-                found[host] = max(found.get(host, ''), said.get('at', ''))
-            return found
+                'SELECT host, stats FROM compute_nodes WHERE deleted = 0 '
+                f"AND hypervisor_hostname LIKE '%{member.SUFFIX}'")
+            return {
+                host: json.loads(json.loads(written)['ironic_ring:member'])
+                .get('at', '') for host, written in cursor.fetchall()}
 
     def test_service_whose_passes_fail(self):
         failing, other = self.lab.state.computes
@@ -570,7 +569,9 @@ class PoolTestCase(base.LabTestCase):
 
     def _stats(self) -> list[str]:
         with self.lab.cell() as connected, connected.cursor() as cursor:
-            cursor.execute('SELECT stats FROM compute_nodes WHERE deleted = 0')
+            cursor.execute(
+                'SELECT stats FROM compute_nodes WHERE deleted = 0 '
+                f"AND hypervisor_hostname LIKE '%{member.SUFFIX}'")
             return [stats for stats, in cursor.fetchall()]
 
     def test_instances_that_follow(self):
@@ -752,10 +753,11 @@ class ListingTestCase(test_partitioning.ListingTestCase):
     RETURNED = 5, 6
 
     def _said(self) -> dict[str, dict[str, str]]:
-        """Return what the record of each service says."""
+        """Return what the member record of each service says."""
         with self.lab.cell() as connected, connected.cursor() as cursor:
             cursor.execute(
-                'SELECT host, stats FROM compute_nodes WHERE deleted = 0')
+                'SELECT host, stats FROM compute_nodes WHERE deleted = 0 '
+                f"AND hypervisor_hostname LIKE '%{member.SUFFIX}'")
             return {host: json.loads(said)
                     for host, said in cursor.fetchall()}
 
@@ -765,7 +767,8 @@ class ListingTestCase(test_partitioning.ListingTestCase):
         codes = {shards.code(shard): node
                  for shard, node in self.by_shard.items()}
         return {codes[code]: host for host, said in self._said().items()
-                if host in living for code in stats.read_held(said, host)}
+                if host in living
+                for code in stats.read_member(said, host).held}
 
     def assertWith(self, node: str, other: str) -> None:
         # The records of pools do not name a free node.

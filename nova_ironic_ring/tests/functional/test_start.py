@@ -52,8 +52,8 @@ class AloneTestCase(base.LabTestCase):
     def test_node_that_is_gone_and_has_no_provider(self):
         """A service may end before it has created the provider."""
         (node,) = self.lab.enroll(1)
-        self.lab.wait('A provider of the node', lambda: node in {
-            each.id for each in self.cloud.placement.resource_providers()})
+        self.lab.wait('A provider of the node',
+                      lambda: node in self.providers())
         self.lab.compute('compute-1').stop()
         self.cloud.placement.delete_resource_provider(node)
         self.cloud.baremetal.delete_node(node)

@@ -65,6 +65,18 @@ def _settings(host: str = _ME, by_shards: bool = False) -> settings.Settings:
                              by_shards=by_shards, vanished_nodes_limit=50)
 
 
+def _say(cloud: clouds.Cloud, current: settings.Settings,
+         held: frozenset[str] = frozenset()) -> None:
+    """Write the member record of a service.
+
+    :param cloud: its cloud
+    :param current: its settings
+    :param held: the codes of the shards that it holds
+    """
+    cloud.members[current.me] = model.Member(
+        scope=current.scope, by_shards=current.by_shards, held=held)
+
+
 def made(count: int, hosts: Sequence[str] = BOTH, are_free: bool = False
          ) -> clouds.Cloud:
     """Make a cloud in which each node is with its desired owner.
@@ -76,6 +88,7 @@ def made(count: int, hosts: Sequence[str] = BOTH, are_free: bool = False
     cloud = clouds.Cloud()
     for host in hosts:
         cloud.beat(host)
+        _say(cloud, _settings(host))
     owner = ring.Ring(hosts, _PARTITIONS).owner
     for number, node in enumerate(names(count)):
         host = str(owner(node))
@@ -84,7 +97,6 @@ def made(count: int, hosts: Sequence[str] = BOTH, are_free: bool = False
             cloud.nodes[node].instance = f'instance-{number}'
             cloud.instances[f'instance-{number}'] = model.Instance(host, node)
         cloud.rows[node] = clouds.Row(host)
-        cloud.rows[node].say_settings(_settings(host), None)
     return cloud
 
 
@@ -96,11 +108,11 @@ def _sharded(count: int) -> clouds.Cloud:
     held = shards.deal(there, {host: () for host in BOTH})
     codes = {host: frozenset(shards.code(shard) for shard in there
                              if held[shard] == host) for host in BOTH}
+    for host in BOTH:
+        _say(cloud, _settings(host, True), codes[host])
     for number, (node, found) in enumerate(cloud.nodes.items()):
         found.shard = there[number % len(there)]
-        host = held[found.shard]
-        cloud.rows[node] = clouds.Row(host)
-        cloud.rows[node].say_settings(_settings(host, True), codes[host])
+        cloud.rows[node] = clouds.Row(held[found.shard])
     return cloud
 
 
@@ -115,9 +127,7 @@ def pooled(count: int) -> clouds.Cloud:
     assert kind is not None
     of = {host: pools.name(host, kind) for host in BOTH}
     for host, name in of.items():
-        row = clouds.Row(host, pool=name)
-        row.say_settings(_settings(host), None)
-        cloud.rows[pools.uuid_of(name)] = row
+        cloud.rows[pools.uuid_of(name)] = clouds.Row(host, pool=name)
         cloud.allocations[pools.uuid_of(name)] = set()
     for instance, known in list(cloud.instances.items()):
         name = of[str(known.host)]
@@ -237,6 +247,7 @@ def _first(count: int) -> float:
     """Time the first pass of the only service, and its tracker."""
     cloud = made(count, (_ME,), are_free=True)
     cloud.rows.clear()
+    cloud.members.clear()
     return _both(Service(cloud))
 
 
@@ -261,9 +272,7 @@ def _offers(count: int) -> float:
     cloud = made(count, (_ME,), are_free=True)
     service = settled(cloud)
     cloud.beat(_OTHER)
-    node = next(node for node in names(count) if ring.Ring(
-        BOTH, _PARTITIONS).owner(node) == _OTHER)
-    cloud.rows[node] = clouds.Row(_OTHER)
+    _say(cloud, _settings(_OTHER))
     service.wait()
     return _both(service)
 
@@ -276,11 +285,10 @@ def offered(count: int) -> Service:
     cloud = made(count, (_OTHER,), are_free=True)
     cloud.beat(_ME)
     owner = ring.Ring(BOTH, _PARTITIONS).owner
-    mine = [node for node in cloud.rows if owner(node) == _ME]
-    for node in mine[1:]:
-        cloud.rows[node].giver, cloud.rows[node].taker = _OTHER, _ME
-    cloud.rows[mine[0]] = clouds.Row(_ME)
-    cloud.rows[mine[0]].say_settings(_settings(), None)
+    for node, row in cloud.rows.items():
+        if owner(node) == _ME:
+            row.giver, row.taker = _OTHER, _ME
+    _say(cloud, _settings())
     service = Service(cloud)
     service.wait()
     return service

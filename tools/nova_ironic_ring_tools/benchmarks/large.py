@@ -20,6 +20,7 @@ import prettytable
 
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.core.world import forecast
@@ -57,14 +58,16 @@ def _cloud(size: Size) -> clouds.Cloud:
     codes: dict[str, set[str]] = {host: set() for host in hosts}
     for name, host in held.items():
         codes[host].add(shards.code(name))
+    for host in hosts:
+        made.members[host] = model.Member(
+            scope=settings.Scope(), by_shards=size.by_shards,
+            held=frozenset(codes[host]))
     for number in range(size.nodes):
         node = str(uuid.UUID(int=number * 7919))
         shard = names[number % len(names)] if size.by_shards else None
         made.nodes[node] = clouds.Node(shard=shard)
-        host = held[shard] if shard else str(owner(node))
-        made.rows[node] = clouds.Row(host)
-        made.rows[node].say_settings(
-            _settings(host, size), frozenset(codes[host]))
+        made.rows[node] = clouds.Row(
+            held[shard] if shard else str(owner(node)))
     return made
 
 

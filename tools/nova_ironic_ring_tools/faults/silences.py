@@ -101,6 +101,9 @@ def measure(lab: cloud.Lab, silence: Silence, longest: float = LONGEST
     after: dict[str, float] = {}
     with deaths.dead_after_silence(lab), deaths.booted(lab) as booted:
         lab.wait_settled(nodes)
+        # While Ironic is silent, what has been booted since a service has
+        # listed the nodes is not known to that service.
+        time.sleep(3 * services.PASS_INTERVAL)
         with _silent(lab, silence, longest) as thawed:
             # So that each service has asked it, and waits.
             time.sleep(services.PASS_INTERVAL)

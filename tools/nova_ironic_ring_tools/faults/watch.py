@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import dataclasses
 import datetime
 
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.lab import cloud
 
 _SCHEMA = 'watch'
@@ -20,12 +21,14 @@ CREATE OR REPLACE TRIGGER nova.watch_owners
     INSERT INTO {_SCHEMA}.changes (at, node, old, new)
     SELECT UTC_TIMESTAMP(3), NEW.uuid, OLD.host,
            IF(NEW.deleted, NULL, NEW.host)
-    FROM DUAL WHERE OLD.host <> NEW.host OR OLD.deleted <> NEW.deleted;
+    FROM DUAL WHERE (OLD.host <> NEW.host OR OLD.deleted <> NEW.deleted)
+    AND NEW.hypervisor_hostname NOT LIKE '%{member.SUFFIX}';
 CREATE TABLE IF NOT EXISTS {_SCHEMA}.providers (
     id INT AUTO_INCREMENT PRIMARY KEY, node CHAR(36));
 CREATE OR REPLACE TRIGGER placement.watch_providers
     AFTER DELETE ON placement.resource_providers FOR EACH ROW
-    INSERT INTO {_SCHEMA}.providers (node) VALUES (OLD.uuid);
+    INSERT INTO {_SCHEMA}.providers (node) SELECT OLD.uuid
+    FROM DUAL WHERE OLD.name NOT LIKE '%{member.SUFFIX}';
 '''
 
 

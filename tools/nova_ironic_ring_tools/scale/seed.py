@@ -19,10 +19,18 @@ from pymysql import cursors
 
 from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.values import member
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import profile
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, 'scale.nova-ironic-ring')
 # How many records are written at once.
 _CHUNK = 1000
+# What a member record needs, and nobody goes by: no service runs.
+_DOWN_TIME = _CYCLE = 60
+# The names of all member records.
+_MEMBERS = '%' + member.name('')
 # The columns that the database fills in itself.
 _KEYS = ('id',)
 
@@ -64,9 +72,9 @@ def seed(databases: Databases, size: Size) -> list[str]:
 
     The cloud must have at least one node that is available and has a record of
     a service with the ring driver. Each new node and its instance belong to
-    the service to which the ring maps the node. The reports of services on
-    their last passes are removed, because no service runs. Instances have
-    neither allocations nor ports.
+    the service to which the ring maps the node. What services say of their
+    last passes is removed, because no service runs. Instances have neither
+    allocations nor ports.
 
     :param databases: the databases to write to
     :param size: how large the cloud is to be
@@ -118,19 +126,16 @@ def _seed_cell(cell: pymysql.Connection, size: Size, added: Sequence[str],
             if 'uuid' in some_service else {})}
         for host in size.hosts if host not in services))
     row = _one(cell, 'SELECT * FROM compute_nodes WHERE deleted = 0 '
-               "AND hypervisor_type = 'ironic' ORDER BY id LIMIT 1")
-    said = stats.read_profile(json.loads(row['stats']), row['host'])
-    with cell.cursor() as cursor:
-        for host in size.hosts:
-            cursor.execute(
-                'UPDATE compute_nodes SET stats = %s WHERE host = %s',
-                (_stats(host, said), host))
+               "AND hypervisor_type = 'ironic' "
+               'AND hypervisor_hostname NOT LIKE %s ORDER BY id LIMIT 1',
+               _MEMBERS)
+    _seed_members(cell, size.hosts, row)
     current = ring.Ring(map(str.lower, size.hosts), size.partitions)
     names = {host.lower(): host for host in size.hosts}
     owners = {node: names[str(current.owner(node))] for node in added}
     _insert(cell, 'compute_nodes', (
         {**row, 'uuid': node, 'hypervisor_hostname': node,
-         'host': owners[node], 'stats': _stats(owners[node], said)}
+         'host': owners[node], 'stats': '{}'}
         for node in added))
     ids = {each['uuid']: each['id'] for each in _all(
         cell, 'SELECT id, uuid FROM compute_nodes WHERE deleted = 0')}
@@ -146,9 +151,35 @@ def _seed_cell(cell: pymysql.Connection, size: Size, added: Sequence[str],
     } for node, instance in with_instance.items()))
 
 
-def _stats(host: str, said: Any) -> str:
-    """Return the statistics in the rows of a service, without last passes."""
-    return json.dumps(stats.publish(host, said) if said else {})
+def _seed_members(cell: pymysql.Connection, hosts: Sequence[str],
+                  row: Mapping[str, Any]) -> None:
+    """Give each service a member record that says nothing of its passes.
+
+    It says the settings of the service that has a record already. If there is
+    none, the services run Nova's own driver.
+
+    :param hosts: the names of the services
+    :param row: the record of a node, to be copied
+    """
+    there = {each['uuid']: each for each in _all(
+        cell, 'SELECT * FROM compute_nodes WHERE deleted = 0 '
+        'AND hypervisor_hostname LIKE %s', _MEMBERS)}
+    own = there.get(member.uuid_of(row['host']))
+    said = own and stats.read_profile(json.loads(own['stats']), row['host'])
+    if not said:
+        return
+    records = [{
+        **row, 'uuid': member.uuid_of(host), 'host': host,
+        'hypervisor_hostname': member.name(host), 'vcpus': 0, 'memory_mb': 0,
+        'local_gb': 0, 'stats': json.dumps(stats.say_member(ports.Saying(
+            profile.settings_of(host, said, _DOWN_TIME),
+            model.LastPass(_CYCLE))))} for host in hosts]
+    with cell.cursor() as cursor:
+        cursor.executemany(
+            'UPDATE compute_nodes SET stats = %s WHERE uuid = %s',
+            [(each['stats'], each['uuid']) for each in records])
+    _insert(cell, 'compute_nodes', (
+        each for each in records if each['uuid'] not in there))
 
 
 def _seed_placement(placement: pymysql.Connection, template: str,

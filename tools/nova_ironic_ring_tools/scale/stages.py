@@ -8,6 +8,7 @@ import time
 
 from openstack.compute.v2 import server as sdk_server
 
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab.running import services
@@ -68,7 +69,8 @@ def outside_aggregates(lab: cloud.Lab) -> int:
             'SELECT COUNT(*) FROM placement.resource_providers AS providers '
             'LEFT JOIN placement.resource_provider_aggregates '
             'ON resource_provider_id = providers.id '
-            'WHERE aggregate_id IS NULL')
+            'WHERE aggregate_id IS NULL '
+            f"AND name NOT LIKE '%{member.SUFFIX}'")
         ((count,),) = cursor.fetchall()
         return int(count)
 

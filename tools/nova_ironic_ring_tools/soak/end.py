@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from openstack.baremetal.v1 import node as sdk_node
 
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.lab import view
@@ -165,7 +166,8 @@ def _records(world: worlds.World) -> Iterator[str]:
             if total != wanted:
                 yield f'pools of {group} have {total} nodes, not {wanted}'
     providers = {each.id
-                 for each in world.link.placement.resource_providers()}
+                 for each in world.link.placement.resource_providers()
+                 if not member.is_member(each.name)}
     records = {*rows, *(pool.uuid for pool in seen.pools)}
     for uuid in providers ^ records:
         yield (f'{uuid} has a provider and no record' if uuid in providers

@@ -292,22 +292,6 @@ class LastPassNotSaid(base.Event):
                 f'one work: {self.error}')
 
 
-@dataclasses.dataclass(frozen=True)
-class ScopeNotSaid(base.Event):
-    """This service could not report its scope to its peers.
-
-    :ivar error: the error
-    """
-
-    LEVEL = base.Level.WARNING
-
-    error: Exception
-
-    def text(self) -> str:
-        return ('Cannot report to the other services which conductor group '
-                f'and shard this one is limited to: {self.error}')
-
-
 def _names(hosts: Iterable[str]) -> str:
     return ', '.join(sorted(hosts)) or 'none'
 

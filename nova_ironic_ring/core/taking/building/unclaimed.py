@@ -54,7 +54,7 @@ def is_interrupted(this: one_pass.Pass, found: observation.Unclaimed) -> bool:
         return True
     others = [service.host for service in nova.all_services()
               if service.name != me and not service.forced_down]
-    if not nova.scopes(others):
+    if not nova.members(others):
         return True
     memory.unclaimed += (dataclasses.replace(found, host=at),)
     return False

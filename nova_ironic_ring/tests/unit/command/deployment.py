@@ -55,9 +55,61 @@ def make(*hosts: str, instances: dict[int, str] | None = None,
             for number, host in held.items()},
         'rows': {node: snapshot.Row(
             held.get(number) or str(current.owner(node)), node=node,
-            cell='cell1', profile=said) for number, node in enumerate(NODES)},
+            cell='cell1') for number, node in enumerate(NODES)},
+        'members': {host.lower(): member(said)
+                    for host in (*hosts, *held.values())},
         'providers': frozenset(NODES)} | changes
     return snapshot.Snapshot(**values)
+
+
+def member(said: profile.Profile) -> snapshot.Member:
+    """Make the member record of a service.
+
+    :param said: its profile
+    """
+    return snapshot.Member(
+        scope=said.scope, by_shards=said.listing == 'shards', profile=said,
+        cell='cell1')
+
+
+def record(seen: snapshot.Snapshot, host: str, **fields
+           ) -> snapshot.Snapshot:
+    """Have the member record of a service say something else.
+
+    :param seen: the deployment
+    :param host: the canonical name of the service
+    :param fields: what it says
+    """
+    return dataclasses.replace(seen, members={
+        **seen.members, host: dataclasses.replace(
+            seen.members[host], **fields)})
+
+
+def say(seen: snapshot.Snapshot, *hosts: str, **changes
+        ) -> snapshot.Snapshot:
+    """Have services say something else of their configuration.
+
+    :param seen: the deployment
+    :param hosts: their canonical names; all that have a record if there is
+        none
+    :param changes: the fields of their profiles
+    """
+    for host in hosts or seen.members:
+        found = dataclasses.replace(seen.profiles[host], **changes)
+        seen = record(seen, host, profile=found, scope=found.scope,
+                      by_shards=found.listing == 'shards')
+    return seen
+
+
+def stock(seen: snapshot.Snapshot, *hosts: str) -> snapshot.Snapshot:
+    """Have services run Nova's own driver.
+
+    :param seen: the deployment
+    :param hosts: their canonical names
+    """
+    return dataclasses.replace(seen, members={
+        host: said for host, said in seen.members.items()
+        if host not in hosts})
 
 
 def with_a_rack(seen: snapshot.Snapshot) -> snapshot.Snapshot:
@@ -69,13 +121,12 @@ def with_a_rack(seen: snapshot.Snapshot) -> snapshot.Snapshot:
     """
     wide, rack = ring.Ring(['a', 'b'], 32), NODES[:10]
     return dataclasses.replace(
-        seen, nodes={uuid: dataclasses.replace(
+        say(seen, 'c', conductor_group='rack'),
+        nodes={uuid: dataclasses.replace(
             node, group='rack' if uuid in rack else '')
             for uuid, node in seen.nodes.items()},
         rows={uuid: dataclasses.replace(
-            row, owner='c', profile=profile.Profile(conductor_group='rack'))
-            if uuid in rack else dataclasses.replace(
-                row, owner=str(wide.owner(uuid)))
+            row, owner='c' if uuid in rack else str(wide.owner(uuid)))
             for uuid, row in seen.rows.items()})
 
 
@@ -89,18 +140,15 @@ def by_shards(seen: snapshot.Snapshot, *shards: str) -> snapshot.Snapshot:
               for number, node in enumerate(seen.nodes)}
     deal = core_shards.Deal(frozenset(shards), {
         host: frozenset() for host in seen.hosts})
-    said = profile.Profile(listing='shards')
-    rows = {
-        name: dataclasses.replace(
-            row, profile=said, owner=owner, held=deal.to_say(owner))
-        for name, row in {**seen.rows, **seen.pools}.items()
-        for owner in [row.owner if name in seen.pools
-                      else deal.owners[places[name]]]}
+    seen = say(seen, listing='shards')
+    for host in seen.members:
+        seen = record(seen, host, held=deal.to_say(host))
     return dataclasses.replace(
         seen, nodes={uuid: dataclasses.replace(node, shard=places[uuid])
                      for uuid, node in seen.nodes.items()},
-        rows={name: rows[name] for name in seen.rows},
-        pools={name: rows[name] for name in seen.pools})
+        rows={name: dataclasses.replace(
+            row, owner=deal.owners[places[name]])
+            for name, row in seen.rows.items()})
 
 
 def make_pooled(*hosts: str, instances: dict[int, str] | None = None,
@@ -123,9 +171,10 @@ def make_pooled(*hosts: str, instances: dict[int, str] | None = None,
             uuid: dataclasses.replace(instance, node=pools.name(
                 str(instance.host), KIND))
             for uuid, instance in seen.instances.items()},
-        pools={name: snapshot.Row(
-            host, node=name, cell='cell1', profile=said or profile.Profile())
-            for host in hosts for name in (pools.name(host, KIND),)},
+        pools={name: snapshot.Row(host, node=name, cell='cell1')
+               for host in hosts for name in (pools.name(host, KIND),)},
+        members={host: dataclasses.replace(each, has_pools=True)
+                 for host, each in seen.members.items()},
         inventories={pools.name(host, KIND): snapshot.Inventory(
             sizes[host], 0, used[host]) for host in hosts},
         providers=frozenset(), **changes)
@@ -137,17 +186,11 @@ def failing(seen: snapshot.Snapshot, host: str) -> snapshot.Snapshot:
     :param seen: the deployment
     :param host: the name of the service whose passes fail
     """
-    rows = {**seen.rows, **seen.pools}
-    for owner in seen.owners:
-        node = min(node for node, row in rows.items() if row.owner == owner)
-        for each, row in rows.items():
-            if row.owner == owner:
-                rows[each] = dataclasses.replace(row, last_pass=model.LastPass(
-                    60, None if each != node else NOW - datetime.timedelta(
-                        minutes=60 if owner == host else 1)))
-    return dataclasses.replace(
-        seen, rows={node: rows[node] for node in seen.rows},
-        pools={name: rows[name] for name in seen.pools})
+    for each in seen.members:
+        seen = record(seen, each, last_pass=model.LastPass(
+            60, NOW - datetime.timedelta(
+                minutes=60 if each == host else 1)))
+    return seen
 
 
 def elsewhere(seen: snapshot.Snapshot) -> snapshot.Snapshot:

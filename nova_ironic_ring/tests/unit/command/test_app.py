@@ -2,7 +2,6 @@
 
 """Tests of the command line, on a deployment that only answers."""
 
-import dataclasses
 from importlib import metadata
 import io
 import json
@@ -126,11 +125,8 @@ class ReadingTestCase(base.CommandTestCase):
         self.assertIn('cannot be written', self.err)
 
     def test_plan_of_one_of_several_rings(self):
-        seen = make()
-        rows = {node: dataclasses.replace(
-            row, profile=profile.Profile(conductor_group='rack'))
-            if row.owner == 'c' else row for node, row in seen.rows.items()}
-        self.source.seen = dataclasses.replace(seen, rows=rows)
+        self.source.seen = deployment.say(
+            make(), 'c', conductor_group='rack')
         self.run_command('plan', '--add', 'd', status=2)
         self.assertIn('There is more than one such ring', self.err)
         self.run_command('plan', '--group', 'rack', '--add', 'd')
@@ -233,10 +229,7 @@ class ReadingTestCase(base.CommandTestCase):
         self.run_command('plan')
         self.assertNotIn('disagree', self.err)
         seen = make()
-        self.source.seen = dataclasses.replace(seen, rows={
-            node: dataclasses.replace(row, profile=profile.Profile(
-                partitions=64 if row.owner == 'b' else 32))
-            for node, row in seen.rows.items()})
+        self.source.seen = deployment.say(seen, 'b', partitions=64)
         self.run_command('plan')
         self.assertIn('This does not end: the services disagree. '
                       'See "nova-ironic-ring check".', self.err)
@@ -317,10 +310,7 @@ class ReadingTestCase(base.CommandTestCase):
 
     def test_upgrade_check_that_fails_where_a_cell_does_not_answer(self):
         seen = make(unread={'cell2': 'The database of cell cell2 is away.'})
-        self.source.seen = dataclasses.replace(seen, rows={
-            node: dataclasses.replace(row, profile=profile.Profile(
-                partitions=64 if row.owner == 'b' else 32))
-            for node, row in seen.rows.items()})
+        self.source.seen = deployment.say(seen, 'b', partitions=64)
         # What has to be mended is worse than what was not read.
         for arguments in (), ('-f', 'json'):
             self.run_command('upgrade', 'check', *arguments, status=2)

@@ -32,7 +32,6 @@ from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import ring
-from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.fixtures import nova_database
 from nova_ironic_ring.tests.fixtures import pages
 from nova_ironic_ring.tests.unit.command import base as command_base
@@ -246,11 +245,8 @@ class ExitCodesTestCase(command_base.CommandTestCase):
         return ('--watch',)
 
     def _disagreeing(self) -> tuple[str, ...]:
-        seen = self.source.seen
-        self.source.seen = dataclasses.replace(seen, rows={
-            node: dataclasses.replace(row, profile=profile.Profile(
-                partitions=64 if row.owner == 'b' else 32))
-            for node, row in seen.rows.items()})
+        self.source.seen = deployment.say(
+            self.source.seen, 'b', partitions=64)
         return ()
 
     def _dead(self) -> tuple[str, ...]:

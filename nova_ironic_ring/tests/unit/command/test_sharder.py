@@ -130,11 +130,8 @@ class ShardTestCase(base.CommandTestCase):
 
     def test_warnings(self):
         self.change(n0='rack-1')
-        seen = self.source.seen
-        self.source.seen = dataclasses.replace(seen, rows={
-            uuid: dataclasses.replace(row, profile=profile.Profile(
-                shard='rack-1')) if row.owner == 'c' else row
-            for uuid, row in seen.rows.items()})
+        self.source.seen = deployment.say(
+            self.source.seen, 'c', shard='rack-1')
         self.run_command('shard', '--shards', '3', '--dry-run')
         self.assertIn('1 node is in 1 shard of other names, such as '
                       '"rack-1": they stay there.', self.err)
@@ -178,11 +175,8 @@ class ShardTestCase(base.CommandTestCase):
 
     def test_shard_that_a_service_is_limited_to(self):
         self.change(n0='ironic-ring-002')
-        seen = self.source.seen
-        self.source.seen = dataclasses.replace(seen, rows={
-            uuid: dataclasses.replace(row, profile=profile.Profile(
-                shard='ironic-ring-002')) if row.owner == 'c' else row
-            for uuid, row in seen.rows.items()})
+        self.source.seen = deployment.say(
+            self.source.seen, 'c', shard='ironic-ring-002')
         for arguments in ('--shards', '3'), ('--clear',):
             self.assertIn('[ironic] shard limits c to shard "ironic-ring-002"',
                           self.refuse(*arguments))

@@ -254,7 +254,7 @@ class CommandTestCase(base.CommandTestCase):
 
     def test_move_to_one_with_the_ring_driver_is_refused(self):
         nodes = deployment.make(instances={1: 'a'})
-        seen = self.source.seen
+        seen = deployment.record(self.source.seen, 'c', has_pools=False)
         self.use(dataclasses.replace(
             seen, pools={name: row for name, row in seen.pools.items()
                          if row.owner != 'c'},
@@ -264,7 +264,8 @@ class CommandTestCase(base.CommandTestCase):
         self.assertIn('does not have the pool driver', self.err)
 
     def test_move_to_one_with_pools_is_refused(self):
-        nodes = deployment.make(instances={1: 'a'})
+        nodes = deployment.record(
+            deployment.make(instances={1: 'a'}), 'c', has_pools=True)
         self.use(dataclasses.replace(
             nodes, pools={POOLS['c']: make().pools[POOLS['c']]}, rows={
                 node: row for node, row in nodes.rows.items()

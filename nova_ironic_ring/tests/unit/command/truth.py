@@ -50,6 +50,8 @@ class World:
         self.settings: dict[str, settings.Settings] = {}
         self.silent: dict[str, float] = {}
         self._stock: set[str] = set()
+        #: Those that have no record yet.
+        self._new: set[str] = set()
         self._memories: dict[str, observation.Memory] = {}
         self._trackers: dict[str, clouds.Tracker] = {}
         scope = common.get('scope', settings.Scope())
@@ -61,12 +63,14 @@ class World:
         self.divide(*self.settings)
 
     def add(self, host: str, silent: float = 0, is_stock: bool = False,
-            fields: dict | None = None, **changes) -> None:
+            is_new: bool = False, fields: dict | None = None,
+            **changes) -> None:
         """Start a service, or start it anew with other settings.
 
         :param host: its name
         :param silent: for how long it has not been heard of
         :param is_stock: whether it runs Nova's own driver
+        :param is_new: whether it has no member record yet
         :param fields: what else its record says
         :param changes: other settings than the usual ones
         """
@@ -75,6 +79,8 @@ class World:
             current = dataclasses.replace(
                 current, cooperative=False, fails_over=False, partitions=32)
             self._stock.add(current.me)
+        if is_new:
+            self._new.add(current.me)
         self.settings[current.me] = current
         self.silent[current.me] = silent
         self.cloud.services[current.me] = model.Service(
@@ -119,20 +125,16 @@ class World:
 
     def snapshot(self) -> snapshot.Snapshot:
         """Return what the command would read."""
-        ours = {host: profile.of(current)
-                for host, current in self.settings.items()
-                if host not in self._stock}
+        ours = {host: current for host, current in self.settings.items()
+                if host not in self._stock | self._new}
         owners = {model.canonical(row.owner)
-                  for row in self.cloud.rows.values()}
+                  for row in self.cloud.rows.values()} | ours.keys()
         return snapshot.Snapshot(
             clouds.EPOCH + datetime.timedelta(seconds=self.cloud.now), 60,
             [snapshot.Service(service, CELL)
              for service in self.cloud.services.values()],
             {node: snapshot.Row(
-                row.owner, row.taker,
-                row.last_pass if row.last_pass and row.last_pass.consent
-                else None, node=node, cell=CELL,
-                profile=ours.get(model.canonical(row.owner)))
+                row.owner, row.taker, node=node, cell=CELL)
                 for node, row in self.cloud.rows.items()},
             {uuid: snapshot.Instance(
                 each.host, each.node, each.is_building, each.task, uuid=uuid,
@@ -142,7 +144,20 @@ class World:
                 None, node.instance, uuid=uuid, group=node.group,
                 shard=node.shard)
                 for uuid, node in self.cloud.nodes.items()},
-            self.cloud.other_drivers - owners, self.cloud.other_drivers)
+            self.cloud.other_drivers - owners, self.cloud.other_drivers,
+            members={host: snapshot.Member(
+                **vars(self._said(host)), cell=CELL,
+                profile=profile.of(current))
+                for host, current in ours.items()})
+
+    def _said(self, host: str) -> model.Member:
+        """Return what the record of a service says, but for its passes."""
+        current = self.settings[host]
+        said = self.cloud.members.get(host, model.Member())
+        last = said.last_pass
+        return dataclasses.replace(
+            said, last_pass=last if last and last.consent else None,
+            scope=current.scope, by_shards=current.by_shards)
 
     # What the services do
 
@@ -183,6 +198,9 @@ class World:
                 tracker.memory = result.memory
                 tracker.track(result)
                 self._memories[host] = tracker.memory
+                if host in self._stock:
+                    # Ironic has no node of the name: Nova removes the record.
+                    self.cloud.members.pop(host, None)
                 # Not all at the same time.
                 self.cloud.now += 1
                 self._beat(self.cloud, self.cloud.now)
@@ -192,13 +210,12 @@ class World:
     def newly(self, host: str) -> None:
         """Have a service start only now."""
         self._memories[model.canonical(host)] = observation.Memory()
+        self._new.add(model.canonical(host))
 
     def _publish(self) -> None:
-        """Have the rows of the nodes say which nodes their owners divide."""
-        for row in self.cloud.rows.values():
-            host = model.canonical(row.owner)
-            if host in self.settings and host not in self._stock:
-                row.say_settings(self.settings[host], None)
+        """Have the services say in their records which nodes they divide."""
+        for host in self.settings.keys() - self._stock - self._new:
+            self.cloud.members[host] = self._said(host)
 
     def remember(self) -> None:
         """Have all services see what is now, before it changes."""
@@ -245,7 +262,7 @@ class World:
 def _copy(cloud: clouds.Cloud) -> clouds.Cloud:
     """Copy a cloud, so that a pass can be run and undone."""
     return dataclasses.replace(
-        cloud, services=dict(cloud.services),
+        cloud, services=dict(cloud.services), members=dict(cloud.members),
         rows={node: dataclasses.replace(row)
               for node, row in cloud.rows.items()},
         instances=dict(cloud.instances))

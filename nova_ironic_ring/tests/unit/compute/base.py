@@ -74,6 +74,12 @@ class DriverTestCase(base.BaseTestCase):
         """
         return self.me.run_pass()
 
+    def say_members(self, *hosts: str) -> None:
+        """Have services say in member records that they divide all nodes."""
+        for host in hosts:
+            self.cloud.members[host] = model.Member(
+                model.LastPass(60), model.Scope())
+
     def join(self, host: str) -> None:
         """Have one more service in the ring."""
         self.nova.add_service(host)

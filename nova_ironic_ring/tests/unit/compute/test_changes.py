@@ -26,7 +26,7 @@ class ChangesTestCase(test_updates.WatchedTestCase):
 
     def setUp(self):
         super().setUp()
-        self.node = self.other()
+        self.node = self.own[0]
         self.nova.asked.clear()
 
     def look(self) -> list[str]:
@@ -55,21 +55,21 @@ class ChangesTestCase(test_updates.WatchedTestCase):
     def test_the_next_pass_updates_it_no_more(self):
         self.change(self.node, is_ready=False)
         self.look()
-        self.assertEqual(set(), self.changed())
+        self.assertEqual(set(), self.run_pass())
         self.assertEqual([], self.look())
 
     def test_another_change_in_the_next_pass(self):
         self.change(self.node, is_ready=False)
         self.look()
         self.change(self.node, is_ready=True)
-        self.assertEqual({self.node}, self.changed())
+        self.assertEqual({self.node}, self.run_pass())
 
     def test_row_that_another_writes_after_it(self):
         self.change(self.node, is_ready=False)
         self.look()
         self.cloud.rows[self.node].made_of = 'else'
         with mock.patch.object(upstream, 'forget') as forget:
-            self.assertEqual({self.node}, self.changed())
+            self.assertEqual({self.node}, self.run_pass())
         # The tracker would go by what it has written last.
         forget.assert_called_once_with(self.driver, self.node)
 
@@ -121,7 +121,7 @@ class ChangesTestCase(test_updates.WatchedTestCase):
             self.look()
         self.assertIn('Cannot update it before the next pass',
                       self.log.output)
-        self.assertEqual({self.node}, self.changed())
+        self.assertEqual({self.node}, self.run_pass())
 
     def test_ironic_does_not_answer(self):
         with fixtures.MockPatchObject(

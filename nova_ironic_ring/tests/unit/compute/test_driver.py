@@ -22,7 +22,6 @@ from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
 import oslo_messaging
 
-from nova_ironic_ring.adapters.nova import records
 from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
@@ -32,6 +31,7 @@ from nova_ironic_ring.core.deciding import orphans
 from nova_ironic_ring.core.peers import shards
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.taking import new_nodes
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.fixtures import fake_nova
@@ -83,7 +83,7 @@ class PassTestCase(base.DriverTestCase):
                 lambda service: service.host != 'a')
         self.nova.silent |= {'me', 'a', 'b'}
         me = self.nova.compute('me')
-        me.begin_pass()
+        me.run_pass()
         self.nova.advance(2 * CONF.service_down_time)
         self.assertEqual(self.desired('me', 'b'), me.begin_pass())
 
@@ -196,9 +196,14 @@ class CacheTestCase(base.DriverTestCase):
 class QuietPassTestCase(base.DriverTestCase):
     """What is read where nothing moves, and in which order."""
 
-    #: The first rows are one of each member.
+    #: The first rows are the member records, the last one is that of this
+    #: service, which is written.
     QUIET = ['ring services', 'rows', 'nodes', 'instances of host',
-             'rows of host']
+             'rows of host', 'rows']
+
+    def setUp(self):
+        super().setUp()
+        self.say_members('a', 'b')
 
     def _asked(self) -> list[str]:
         self.nova.advance()
@@ -215,7 +220,8 @@ class QuietPassTestCase(base.DriverTestCase):
         self.nova.put('mine', max(self.desired('me', 'a', 'b')), 'me')
         self.settle()
         # Whose they are may change.
-        self.assertEqual([*self.QUIET, 'instances of host'], self._asked())
+        self.assertEqual([*self.QUIET[:-1], 'instances of host', 'rows'],
+                         self._asked())
 
     def test_instance_on_its_way_is_read_in_each_pass(self):
         node = min(self.desired('me', 'a', 'b'))
@@ -230,7 +236,8 @@ class QuietPassTestCase(base.DriverTestCase):
         self.settle()
         self.nova.own(min(self.desired('me', 'a', 'b')), 'b')
         self._asked()
-        self.assertEqual([*self.QUIET, 'rows'], self._asked())
+        # Whether their owner consents by ring as well.
+        self.assertEqual([*self.QUIET, 'rows', 'rows'], self._asked())
 
 
 class StatsTestCase(base.DriverTestCase):
@@ -243,10 +250,11 @@ class StatsTestCase(base.DriverTestCase):
         self.settle()
 
     def test_profile(self):
-        row = self.nova.row(min(self.nova.owned('me')))
-        said = stats.read_profile(row.stats, 'me')
+        said = stats.read_profile(
+            self.nova.row(member.uuid_of('me')).stats, 'me')
         self.assertIsNotNone(said)
         self.assertEqual(64, said.partitions)
+        row = self.nova.row(min(self.nova.owned('me')))
         self.assertEqual('x86_64', row.stats['cpu_arch'])
 
     def test_offer(self):
@@ -256,10 +264,9 @@ class StatsTestCase(base.DriverTestCase):
         self.assertEqual({'e'}, {
             step.offer for step in plan.steps.values()
             if step.decision is Decision.OFFER})
-        said = {passes.consent.ring for node in self.nova.owned('me')
-                if (passes := stats.read_last_pass(
-                    self.nova.row(node).stats, 'me')) and passes.consent}
-        self.assertEqual({plan.consent.ring}, said)
+        said = stats.read_member(
+            self.nova.row(member.uuid_of('me')).stats, 'me')
+        self.assertEqual(plan.consent, said.last_pass.consent)
 
     def test_node_that_was_not_decided_on(self):
         # As when a build asks for one that is not listed any more.
@@ -291,27 +298,16 @@ class HandoverTestCase(base.DriverTestCase):
         own = self.nova.owned('me')
         self.nova.change_service('me', disabled=True)
         self.me.run_pass()
-        # One row says it for all, and goes last.
+        # The member record says it for all.
         self.assertEqual({}, self.nova.offers())
-        (said,) = self._consents('me')
+        self.assertIsNotNone(self.cloud.members['me'].last_pass.consent)
         # Builds go on working until it is taken.
         self.assertEqual(own, self.nova.owned('me'))
-        self.peer.run_pass()
-        self.assertEqual({said}, self.nova.owned('me'))
-        self.me.run_pass()
-        self.assertEqual({said: 'a'}, self.nova.offers())
-        self.assertEqual([], self._consents('me'))
         self.peer.run_pass()
         self.assertEqual(set(NODES), self.nova.owned('a'))
         self.assertEqual({}, self.nova.offers())
         self.assertEqual(set(), self.me.run_pass())
-        self.assertEqual({}, self.me.tracked)
-
-    def _consents(self, host: str) -> list[str]:
-        """Name the rows in which a service lets others take its nodes."""
-        return [node for node, row in self.cloud.rows.items()
-                if row.owner == host and row.last_pass is not None
-                and row.last_pass.consent is not None]
+        self.assertEqual({member.name('me')}, self.me.tracked.keys())
 
     def test_there_and_back(self):
         before = self._owners()
@@ -362,16 +358,19 @@ class HandoverTestCase(base.DriverTestCase):
         self.assertEqual(before, self._owners())
         self.assertNotIn('its passes have failed', self.log.output)
 
-    def test_quiet_pass_asks_for_no_more_and_writes_one_row(self):
+    def test_quiet_pass_asks_for_no_more_and_writes_its_record(self):
         self.configure(full_update_interval=0)
         for _ in range(4):
             self._round()
-        before = {node: self.nova.row(node).stats for node in NODES}
+        rows = [*NODES, *map(member.uuid_of, ('me', 'a'))]
+        before = {node: self.nova.row(node).stats for node in rows}
         self.assertEqual(
             ['ring services', 'rows', 'nodes', 'instances of host',
-             'rows of host', 'aggregates of host'], self.me.asked_in_a_pass())
-        self.assertEqual(1, sum(
-            self.nova.row(node).stats != before[node] for node in NODES))
+             'rows of host', 'rows', 'aggregates of host'],
+            self.me.asked_in_a_pass())
+        self.assertEqual([member.uuid_of('me')], [
+            node for node in rows
+            if self.nova.row(node).stats != before[node]])
 
     def test_instance_that_follows(self):
         self.configure(instance_mobility='follow')
@@ -977,9 +976,8 @@ class LastPassTestCase(base.DriverTestCase):
         self.settle()
 
     def _said(self) -> model.LastPass:
-        found = model.latest(
-            records.row_of(self.nova.row(node)).last_pass
-            for node in self.nova.owned('me'))
+        found = stats.read_member(
+            self.nova.row(member.uuid_of('me')).stats, 'me').last_pass
         assert found is not None
         return found
 
@@ -1032,7 +1030,7 @@ class LastPassTestCase(base.DriverTestCase):
 
     def test_deleting_goes_on_if_nova_does_not_answer(self):
         self.nova.advance(60)
-        with mock.patch.object(type(self.me.ring.world.nova), 'say_last_pass',
+        with mock.patch.object(type(self.me.ring.world.nova), 'say_member',
                                side_effect=exception.ServiceUnavailable):
             self.driver.is_node_deleted('gone')
         self.assertIn('Cannot report to the other services that the passes of '
@@ -1276,7 +1274,7 @@ class SubclassTestCase(base.DriverTestCase):
         row = self.nova.row(min(self.nova.owned('me')))
         # What is the site's, but not in this driver's name.
         self.assertEqual('7', row.stats['room'])
-        self.assertIsNotNone(stats.read_profile(row.stats, 'me'))
+        self.assertNotEqual((None, None), stats.read_made(row.stats, 'me'))
         self.assertEqual({}, self.nova.offers())
 
     def test_guards_are_before_what_the_site_does(self):
@@ -1383,12 +1381,12 @@ class ShardsTestCase(base.DriverTestCase):
                 {None, *self.shards_of(compute)})
         self.assertEqual(set(NODES),
                          self.nova.owned('me') | self.nova.owned('a'))
-        # Each says it in all its rows.
+        # Each says it in its member record.
         for compute in self.computes:
-            for node in self.nova.owned(compute.host):
-                self.assertEqual(
-                    frozenset(map(shards.code, self.shards_of(compute))),
-                    stats.read_held(self.nova.row(node).stats, compute.host))
+            self.assertEqual(
+                frozenset(map(shards.code, self.shards_of(compute))),
+                stats.read_member(self.nova.row(member.uuid_of(
+                    compute.host)).stats, compute.host).held)
 
     def test_what_a_pass_asks_ironic(self):
         self.join('a')

@@ -6,6 +6,7 @@ Whoever owns a node in Ironic, and nothing else, may set its capabilities, and
 Nova saves these where the services of a ring read what they tell each other.
 """
 
+import json
 from unittest import mock
 
 from nova.compute import stats as compute_stats
@@ -19,7 +20,10 @@ from oslo_utils import uuidutils
 
 from nova_ironic_ring.adapters.nova import records
 from nova_ironic_ring.adapters.nova import stats as stats_adapter
-from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.values import member
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.compute import base
 
@@ -42,6 +46,22 @@ FORGED = (
     {'x': {'ironic_ring:from': 'a'}, 'ironic_ring:to': {'me': ''}},
     ['ironic_ring_from:a', 'ironic_ring:to:me', ('ironic_ring:to', 'me')],
     ('ironic_ring:from', 'a'), 7, True)
+
+#: What the service a would say in its member record.
+SAID = stats_adapter.say_member(ports.Saying(
+    settings.Settings('a', scope=settings.Scope('rack')), model.LastPass(
+        60, clouds.EPOCH, model.Consent('0a1b')), frozenset(), '0a1b'))
+(_TEXT,) = SAID.values()
+# Nova divides capabilities at the commas.
+_SHORT = '{"from":"a"}'
+MEMBERS = (
+    SAID, [SAID], json.dumps(SAID), f'ironic_ring:member:{_TEXT}',
+    f'ironic_ring:member:{_SHORT}', f'ironic_ring::member:{_SHORT}',
+    f'ironic_ring_member:{_SHORT}', f' Ironic_Ring:Member :{_SHORT}',
+    f'ironic_ring\\u003amember:{_SHORT}', f'ironic_ring\uff1amember:{_SHORT}',
+    f'ironic_ring%3amember:{_SHORT}', {'ironic_ring': {'member': _TEXT}},
+    {' ironic_ring:member': _TEXT, 'IRONIC_RING:MEMBER': _TEXT},
+    ('ironic_ring:member', _TEXT), [f'ironic_ring:member:{_SHORT}'])
 
 
 #: What Nova itself writes where capabilities are written, and counts with.
@@ -87,40 +107,64 @@ class ForgeryTestCase(base.DriverTestCase):
 
     def test_in_the_row_of_novas_own_driver(self):
         stock = nova_driver.IronicDriver(mock.Mock())
-        for capabilities in FORGED:
+        for capabilities in FORGED + MEMBERS:
             node = sdk_node.Node(id=NODE, properties={
                 'cpu_arch': 'x86_64', 'capabilities': capabilities})
             row = _record('a', stock._node_resource(node)['stats'])
             self.assertIsNone(_taker(row), capabilities)
-            self.assertIsNone(
-                stats_adapter.read_profile(row.stats, 'a'), capabilities)
+            self._says_nothing(row, 'a', capabilities)
+
+    def _says_nothing(self, row: objects.ComputeNode, host: str,
+                      capabilities: object) -> None:
+        """Check that a row does not say what a member record says."""
+        self.assertIsNone(
+            stats_adapter.read_profile(row.stats, host), capabilities)
+        self.assertEqual(model.Member(), stats_adapter.read_member(
+            row.stats, host), capabilities)
+
+    def test_node_that_imitates_a_member_record(self):
+        """Its owner may choose its UUID, and nothing that Nova names it."""
+        stock = nova_driver.IronicDriver(mock.Mock())
+        uuid = member.uuid_of('a')
+        for capabilities in MEMBERS:
+            node = sdk_node.Node(id=uuid, properties={
+                'cpu_arch': 'x86_64', 'capabilities': capabilities})
+            self.nova.own(uuid, 'a')
+            self.nova.stats[uuid] = _record(
+                'a', stock._node_resource(node)['stats']).stats
+            self.assertEqual({'a': model.Member()},
+                             records.Nova().members(['a']), capabilities)
+        # Not even what the service itself would say.
+        self.nova.stats[uuid] = SAID
+        self.assertEqual({'a': model.Member()}, records.Nova().members(['a']))
+        # As its record says it.
+        self.assertEqual('rack', stats_adapter.read_member(
+            SAID, 'a').scope.conductor_group)
 
     def test_in_the_row_of_this_driver(self):
-        said = profile.of(self.me.ring.settings)
-        for capabilities in FORGED:
+        for capabilities in FORGED + MEMBERS:
             self._check(self._stats(self.own, capabilities), capabilities,
-                        {'ironic_ring:profile', 'ironic_ring:passes',
-                         'ironic_ring:made'}, said)
+                        {'ironic_ring:made'})
 
     def test_in_the_row_of_a_node_that_it_has_not_decided_on(self):
         self.cloud.nodes[base.NEW] = clouds.Node()
-        for capabilities in FORGED:
+        for capabilities in FORGED + MEMBERS:
             self.nova.properties[base.NEW] = {'capabilities': capabilities}
             self.driver.node_cache.pop(base.NEW, None)
             self._check(
                 self.driver.get_available_resource(base.NEW)['stats'],
-                capabilities, set(), None)
+                capabilities, set())
 
-    def _check(self, stats: dict, capabilities: object, keys: set[str],
-               said: profile.Profile | None) -> None:
+    def _check(self, stats: dict, capabilities: object, keys: set[str]
+               ) -> None:
         self.assertEqual(
             keys, {key for key in stats
                    if key.strip().lower().startswith('ironic_ring')},
             capabilities)
-        row = _record('me', stats)
-        self.assertIsNone(_taker(row), capabilities)
-        self.assertEqual(
-            said, stats_adapter.read_profile(row.stats, 'me'), capabilities)
+        for host in 'me', 'a':
+            row = _record(host, stats)
+            self.assertIsNone(_taker(row), capabilities)
+            self._says_nothing(row, host, capabilities)
 
     def test_what_nova_counts(self):
         """Nova's scheduler goes on with all hosts, and is not led."""
@@ -177,8 +221,7 @@ class ForgeryTestCase(base.DriverTestCase):
         self.assertEqual('x86_64', stats['cpu_arch'])
 
     def test_nova_does_not_trip_over_the_names(self):
-        said = stats_adapter.offer('A', 'b') | stats_adapter.publish(
-            'A', profile.Profile())
+        said = stats_adapter.offer('A', 'b') | SAID
         self.assertEqual(4, len(said))
         row = _record('a', {'boot_option': 'local', 'nothing': None, **said})
         self.assertEqual(said, {

@@ -18,6 +18,7 @@ from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import updates
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.fixtures import nova_tracker
@@ -187,10 +188,12 @@ class RingTestCase(_TrackerTestCase):
         """See that all nodes of this service are recorded and offered."""
         own = self.desired('me', *members)
         self.assertLessEqual(own, self.nova.owned('me'))
+        # The member record's provider has nothing.
+        self.assertEqual({}, self.inventories.pop(member.uuid_of('me'), {}))
         self.assertEqual(self.nova.owned('me'), self.inventories.keys())
         self.assertEqual(own, set(self.driver.node_cache))
         for node in own:
-            self.assertIsNotNone(records.row_of(self.nova.row(node)).scope)
+            self.assertIsNotNone(records.row_of(self.nova.row(node)).made_of)
 
     def test_steady_pass(self):
         self.run_crowded_pass()
@@ -249,13 +252,13 @@ class ChangesTestCase(_TrackerTestCase):
 
     def test_steady_pass(self):
         self.run_pass()
-        self.assertEqual([self.me.ring._work.node], self.updated)
+        self.assertEqual([], self.updated)
 
     def test_nodes_that_move(self):
         # As a service says it that makes rows in the same way.
         theirs = self.nova.owned('b')
         ring = self.me.ring
-        said = updates.of_settings(ring.settings, ring.process)
+        said = updates.of_process(ring.process)
         for node, answer in ring.ironic.fingerprints(theirs).items():
             row = self.cloud.rows[node]
             row.sayer = 'b'
@@ -268,7 +271,7 @@ class ChangesTestCase(_TrackerTestCase):
         own = self.desired('me', 'a')
         self.assertLess(1, len(own & theirs))
         self.assertEqual(own, self.nova.owned('me'))
-        self.assertEqual([self.me.ring._work.node], self.updated)
+        self.assertEqual([], self.updated)
         for errors in self.errors:
             self.assertEqual('', errors.output[:100])
         # And each once, as they are then.
@@ -297,6 +300,7 @@ class PoolTestCase(_TrackerTestCase):
 
     def test_steady_pass(self):
         self.run_crowded_pass()
+        self.assertEqual({}, self.inventories.pop(member.uuid_of('me')))
         self.assertEqual(5, len(self.inventories))
         self.assertEqual(self.inventories.keys(), self.nova.owned('me'))
         self.assertEqual([6] * 5, [

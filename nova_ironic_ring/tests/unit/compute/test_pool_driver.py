@@ -17,7 +17,6 @@ from nova.virt.ironic import driver as nova_driver
 from openstack import exceptions as sdk_exceptions
 from oslo_utils.fixture import uuidsentinel
 
-from nova_ironic_ring.adapters.nova import records
 from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
@@ -27,6 +26,7 @@ from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.compute.recording import counters
 from nova_ironic_ring.compute import report
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import profile
@@ -147,14 +147,15 @@ class MetricsTestCase(PoolDriverTestCase):
 
 
 class LastPassTestCase(PoolDriverTestCase):
-    """What the driver says of itself in the rows of its pools."""
+    """What the driver says of itself in its member record."""
 
     def setUp(self):
         super().setUp()
-        self.uuid = pools.uuid_of(POOL)
+        self.uuid = member.uuid_of('me')
 
     def said(self):
-        return records.row_of(self.nova.row(self.uuid)).last_pass
+        return stats.read_member(
+            self.nova.row(self.uuid).stats, 'me').last_pass
 
     def test_profile(self):
         self.assertEqual(
@@ -183,8 +184,10 @@ class NodesTestCase(PoolDriverTestCase):
     """What Nova sees for nodes."""
 
     def test_one_pool_for_all_nodes_of_a_kind(self):
-        self.assertEqual([POOL], self.driver.get_available_nodes())
-        self.assertEqual({pools.uuid_of(POOL): POOL},
+        self.assertEqual([member.name('me'), POOL],
+                         self.driver.get_available_nodes())
+        self.assertEqual({pools.uuid_of(POOL): POOL,
+                          member.uuid_of('me'): member.name('me')},
                          self.driver.get_nodenames_by_uuid())
         self.assertEqual((30, 0), self.counted())
 
@@ -213,7 +216,7 @@ class NodesTestCase(PoolDriverTestCase):
         self.nova.properties[NODES[0]] = {'capabilities': 'boot:uefi'}
         self.me.run_pass()
         (other,) = set(self.me.run_pass()) - {POOL}
-        first = self.me.ring.result.first
+        first = self.me.ring.nova.first
         names = {pools.uuid_of(name): name for name in (POOL, other)}
         tree = provider_tree.ProviderTree()
         for uuid, name in names.items():
@@ -484,12 +487,14 @@ class ResourceTestCase(PoolDriverTestCase):
             'ironic_ring', self.driver.get_available_resource(name)['stats'])
 
     def test_others_read_how_the_service_is_configured(self):
-        found = self.driver.get_available_resource(POOL)['stats']
-        self.assertIn('ironic_ring:profile', found)
+        found = self.driver.get_available_resource(
+            member.name('me'))['stats']
+        self.assertIsNotNone(stats.read_profile(found, 'me'))
 
     def test_others_read_by_which_ring_instances_follow(self):
         def said():
-            return records.row_of(self.nova.row(pools.uuid_of(POOL))).ring
+            return stats.read_member(
+                self.nova.row(member.uuid_of('me')).stats, 'me').ring
         self.me.run_pass()
         self.assertIsNone(said())
         self.configure(instance_mobility='follow')
@@ -1028,6 +1033,8 @@ class SpawnTestCase(PoolDriverTestCase):
             again = self.nova.compute('me', pool_driver.IronicPoolDriver)
             again.run_pass()
             self.assertEqual(known, again.ring.failing())
+            self.assertEqual(known, stats.read_failures(
+                self.nova.row(member.uuid_of('me')).stats, 'me'))
 
     def test_what_is_no_fault_of_the_node(self):
         self.nova.change_instance('i', task='deleting')

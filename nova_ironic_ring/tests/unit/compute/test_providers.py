@@ -465,7 +465,7 @@ class PoolAggregatesTestCase(WithPools, AggregatesTestCase):
         self.restart()
         for _ in range(3):
             self.track()
-        first = self.me.ring.result.first
+        first = self.me.ring.nova.first
         self.assertEqual(2, len(self.me.ring.result.found))
         # Nova's API takes the host out of one, and puts it into another.
         self.real.put_in_aggregates(first, {self.own})

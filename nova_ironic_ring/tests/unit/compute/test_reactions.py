@@ -57,6 +57,7 @@ class ReactionsTestCase(base.DriverTestCase):
         self.reactions.look()
 
     def test_what_is_asked(self):
+        self.say_members('a', 'b')
         self._look()
         self.assertEqual(
             ['ring services', 'rows', 'instances of host'], self.nova.asked)
@@ -205,9 +206,11 @@ class OffersTestCase(base.DriverTestCase):
         self.me.tracked.pop(self.node, None)
 
     def test_what_is_asked(self):
+        self.say_members('a', 'b')
         self.reactions.look()
+        # The row of the node, and whether its owner consents by ring.
         self.assertEqual(
-            ['ring services', 'rows', 'instances of host', 'rows'],
+            ['ring services', 'rows', 'instances of host', 'rows', 'rows'],
             self.nova.asked)
 
     def test_it_is_taken(self):
@@ -296,6 +299,7 @@ class PoolReactionsTestCase(base.DriverTestCase):
                 in self.cloud.allocations.items() if 'theirs' in consumers}
 
     def test_what_is_asked(self):
+        self.say_members('b')
         self.driver.ring_reactions.look()
         self.assertEqual(
             ['ring services', 'rows', 'instances of host'], self.nova.asked)

@@ -236,7 +236,7 @@ class SettingsTestCase(base.DriverTestCase):
         self.assertEqual(3, len(log.output.splitlines()))
         # What the others read of it says both.
         said = stats.read_profile(
-            self.me.ring.published, self.me.ring.settings.host)
+            self.me.ring.to_say(), self.me.ring.settings.host)
         assert said is not None
         self.assertEqual((11, graceful), (
             said.failover_configured, said.failover_after))
@@ -340,8 +340,26 @@ class MemoryTestCase(OutageTestCase):
         self.assertEqual(set(), me.run_pass())
         self.assertIs(Trust.STARTING, me.ring.memory.standing.trust)
         self.nova.advance()
-        # Then one node, to be seen by the others.
-        self.assertEqual(1, len(me.run_pass()))
+        # It is alone by now: the others have neither record nor node.
+        self.assertEqual(set(base.NODES), me.run_pass())
+
+    def test_start_of_a_newcomer(self):
+        for node in self.nova.owned('me'):
+            del self.cloud.rows[node]
+        del self.cloud.members['me']
+        me = self.me = self.start_newcomer()
+        for _ in range(2):
+            # Until the others can see it, it takes nothing.
+            self.assertEqual(set(), me.run_pass())
+            del self.cloud.members['me']
+            self.nova.advance()
+        self.assertIs(Trust.FULL, me.ring.memory.standing.trust)
+        self.assertEqual(set(), me.run_pass())
+        self.nova.advance()
+        self.assertEqual(self.desired('me', 'a', 'b'), me.run_pass())
+
+    def start_newcomer(self):
+        return self.nova.compute('me')
 
 
 class PooledMemoryTestCase(base.PeersWithPools, MemoryTestCase):
@@ -418,34 +436,6 @@ class ListedTestCase(base.DriverTestCase):
         with mock.patch.object(passes, 'run', lose):
             self.assertRaises(KeyError, self.me.begin_pass)
         self.assertEqual(listed, self.me.begin_pass())
-
-
-class NodeInUseTestCase(base.DriverTestCase):
-    """A newcomer whose first choice is to be built on by its owner."""
-
-    def test_another_node_is_tried(self):
-        self.settle()
-        for node in self.nova.owned('me'):
-            self.nova.own(node, 'a')
-        self.me.tracked.clear()
-        self.me.begin_pass()
-        first = self._choice()
-        self.cloud.allocations[first] = {'leaked'}
-        self.me.update(first)
-        self.assertEqual(set(), self.nova.owned('me'))
-        self.assertEqual({first}, self.me.ring.memory.in_use)
-        self.me.begin_pass()
-        self.assertNotEqual(first, self._choice())
-        self.me.update(self._choice())
-        self.assertEqual({self._choice()}, self.nova.owned('me'))
-        self.me.begin_pass()
-        self.assertEqual(frozenset(), self.me.ring.memory.in_use)
-
-    def _choice(self) -> str:
-        (node,) = [node for node, step in
-                   self.me.ring.result.plan.steps.items()
-                   if step.decision.takes or step.decision.lists]
-        return node
 
 
 class MissingTestCase(base.DriverTestCase):

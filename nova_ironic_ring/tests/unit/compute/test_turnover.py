@@ -171,8 +171,9 @@ class TurnoverTestCase(base.DriverTestCase):
 
     def _record(self, node: str, owner: str) -> None:
         self.nova.own(node, owner)
-        self.cloud.rows[node].say(owner, model.LastPass(
-            60, self.me.ring.process.wall_time()))
+        if owner != 'me':
+            self.cloud.members[owner] = model.Member(model.LastPass(
+                60, self.me.ring.process.wall_time()), model.Scope())
 
     def _place(self, node: str, host: str) -> None:
         """Have an instance on a node, or a build on its way to it."""
@@ -216,6 +217,7 @@ class TurnoverTestCase(base.DriverTestCase):
             del self.cloud.instances[uuid]
         for host in hosts:
             del self.cloud.services[host]
+            self.cloud.members.pop(host, None)
             self.nova.silent.discard(host)
             for node in self.nova.owned(host):
                 del self.cloud.rows[node]

@@ -35,6 +35,17 @@ def desired(*members: str, by: str = 'me', partitions: int = 32) -> set[str]:
     return {node for node in NODES if current.owner(node) == by}
 
 
+def say(cloud: clouds.Cloud, host: str, **said: Any) -> None:
+    """Write the member record of a service without a limit to its nodes.
+
+    :param host: its name
+    :param said: what it says otherwise than before
+    """
+    name = model.canonical(host)
+    cloud.members[name] = dataclasses.replace(
+        cloud.members.get(name, model.Member(scope=model.Scope())), **said)
+
+
 class _Watched:
     """A port that tells what it is asked."""
 
@@ -120,23 +131,17 @@ class PassTestCase(WithTracker, base.BaseTestCase):
         self.cloud.rows[node] = clouds.Row(
             owner, None if taker is None else owner.lower(), taker)
 
-    def let_go(self, owner: str, where: str,
-               consent: model.Consent | None = None) -> None:
+    def let_go(self, owner: str, consent: model.Consent | None = None
+               ) -> None:
         """Have a service let others take its free nodes by this one's ring.
 
         :param owner: its name
-        :param where: the UUID of the node in whose row it says so
         :param consent: what it says instead
         """
-        standing = self.memory.standing
-        for row in self.cloud.rows.values():
-            if row.owner == owner:
-                row.say_settings(
-                    dataclasses.replace(self.current, host=owner), None)
-        self.cloud.rows[where].say(owner, model.LastPass(
+        say(self.cloud, owner, last_pass=model.LastPass(
             60, self.tracker.world.process.wall_time(),
             consent or model.Consent(consents.fingerprint(
-                standing.ring, self.current.scope), frozenset({where}))))
+                self.memory.standing.ring, self.current.scope))))
 
     def give_all_to(self, *hosts: str) -> None:
         """Write the rows of all nodes by a ring of some hosts."""

@@ -27,6 +27,7 @@ from nova_ironic_ring.core.deciding import orphans
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.looking import changes
 from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.looking import own_work
 from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.passing import reaction
@@ -104,10 +105,10 @@ class Nova(clouds.Nova):
         rules.row_deleted(self._service, node, owner)
         return True
 
-    def say_last_pass(self, node: str, said: model.LastPass) -> None:
-        super().say_last_pass(node, said)
+    def make_member(self, said: ports.Saying) -> None:
+        super().make_member(said)
         self._service.world.rules.said(
-            self._service, said.consent, self._service.memory.standing)
+            self._service, said.last_pass.consent)
 
     def take_row(self, node: str, owner: str) -> bool:
         service = self._service
@@ -223,6 +224,10 @@ class Placement(clouds.Placement):
         self._service.reach_placement()
         return super().consumers(node)
 
+    def has_provider(self, provider: str) -> bool:
+        self._service.reach_placement()
+        return super().has_provider(provider)
+
 
 class Process(clouds.Process):
     """What a service knows of itself."""
@@ -313,6 +318,13 @@ class Tracker(clouds.Tracker):
     def memory(self, memory: observation.Memory) -> None:
         self._service.memory = memory
 
+    def make_member(self, work: own_work.Work) -> None:
+        if work.said is not None and not work.is_recorded:
+            self._service.pause()
+            self._service.reach()
+            self._service.reach_placement()
+            Nova(self._service).make_member(work.said)
+
     def look(self, listed: tracking.Listed) -> bool:
         with self._service.locked():
             return super().look(listed)
@@ -343,11 +355,6 @@ class Tracker(clouds.Tracker):
             super().take(node, result, is_sure)
         finally:
             activity.steps = before
-        row = self.cloud.rows.get(node)
-        if node == result.work.node and row is not None and (
-                row.owner == self._service.name and row.last_pass is not None):
-            self._service.world.rules.said(
-                self._service, row.last_pass.consent, result.memory.standing)
 
     def take_for_build(self, arrival: arrivals.Arrival) -> bool:
         """Take the node of a build, if another service has it by now.
@@ -745,6 +752,10 @@ class Host:
             self.memory = self.result.memory
         self.world.writes.told(self, self.result.happened)
         self.world.rules.planned(self)
+        if self.result.work.said is not None:
+            self.world.rules.went_by(
+                self, self.result.work.said.last_pass.consent,
+                self.memory.standing)
         for uuid in self._reaped():
             self.world.rules.check_reaped(self, uuid)
             self.later(1, functools.partial(self._reap, uuid))
@@ -853,6 +864,8 @@ class Host:
         self.cleaned_at = self.world.now
         rows = self.tracker.clean()
         self.tracker.check(self.result)
+        with contextlib.suppress(Unreachable):
+            self.tracker.make_member(self.result.work)
         for node in sorted(rows.keys() - self.result.listed.keys()):
             self._remove(node)
         for node in self.result.listed:

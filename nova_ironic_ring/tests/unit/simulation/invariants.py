@@ -83,7 +83,7 @@ def decide(world: worlds.World, seen: observation.Observation,
 
 def _comparable(plan: planner.Plan) -> tuple[object, ...]:
     """Return what of two plans is the same, where their order is not."""
-    return (plan.steps, plan.waits, plan.disputed, plan.in_use,
+    return (plan.steps, plan.waits, plan.disputed,
             set(map(repr, plan.happened)))
 
 
@@ -93,12 +93,10 @@ class _Said:
 
     :ivar at: when, in seconds
     :ivar consent: by which ring; None for no ring
-    :ivar ring: the ring that the service has seen
     """
 
     at: float
     consent: model.Consent | None
-    ring: ring.Ring
 
 
 class Invariants:
@@ -135,6 +133,8 @@ class Invariants:
         #: What each service has said of whom it lets take its free nodes, by
         #: canonical name, the last one last.
         self._said: dict[str, list[_Said]] = {}
+        #: The ring of each fingerprint that was consented to.
+        self._rings: dict[str, ring.Ring] = {}
 
     # What changes
 
@@ -167,19 +167,29 @@ class Invariants:
             if uuid in self.cloud.instances
             and self.cloud.instances[uuid].host_name == host.me}
 
-    def said(self, host: hosts.Host, consent: model.Consent | None,
-             standing: observation.Standing) -> None:
+    def said(self, host: hosts.Host, consent: model.Consent | None) -> None:
         """Note that a service has said whom it lets take its free nodes.
 
         :param host: the service
         :param consent: by which ring; None for no ring
+        """
+        self._said.setdefault(host.me, []).append(_Said(
+            self.world.now, consent))
+
+    def went_by(self, host: hosts.Host, consent: model.Consent | None,
+                standing: observation.Standing) -> None:
+        """Note by which ring a service has let others take its free nodes.
+
+        :param host: the service
+        :param consent: its consent; None for none
         :param standing: what the service has known of the others
         """
-        if consent is not None and not standing.is_trusted:
+        if consent is None:
+            return
+        if not standing.is_trusted:
             self.world.fail(f'{host.name} lets others take its nodes, and '
                             'does not know who lives')
-        self._said.setdefault(host.me, []).append(_Said(
-            self.world.now, consent, standing.ring))
+        self._rings[consent.ring] = standing.ring
 
     # Who lives
 
@@ -206,7 +216,7 @@ class Invariants:
     def _is_by_ring(self, host: hosts.Host, node: str) -> bool:
         """Say whether a service takes a node with a consent by ring."""
         claim = host.step(node).claim
-        return claim is not None and claim.basis is not None
+        return claim is not None and claim.ring is not None
 
     def _check_by_ring(self, host: hosts.Host, node: str, owner: str,
                        looked_at: float) -> None:
@@ -215,17 +225,18 @@ class Invariants:
         What its owner has withdrawn after the last look, nobody can know.
         """
         claim = host.step(node).claim
-        if claim is None or claim.basis is None:
+        if claim is None or claim.ring is None:
             return
         told = self._said.get(owner, [])
         last = [each for each in told if each.at < looked_at][-1:]
         for said in [*last, *(each for each in told if each.at >= looked_at)]:
             if said.consent is None or node in said.consent.but or (
-                    said.consent.ring != claim.basis.ring):
+                    said.consent.ring != claim.ring):
                 continue
             # By their shards nodes may be for others since.
-            if said.ring.deal is not None or (
-                    said.ring.owner(node) == host.me):
+            found = self._rings.get(claim.ring)
+            if found is None or found.deal is not None or (
+                    found.owner(node) == host.me):
                 return
         self.world.fail(f'{host.name} takes node {short(node)} with a consent '
                         f'that {owner} has not given')

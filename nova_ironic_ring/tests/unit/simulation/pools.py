@@ -543,6 +543,10 @@ class Service:
             cloud.rows.pop(uuid, None)
             if not cloud.allocations.get(uuid):
                 cloud.inventories.pop(uuid, None)
+        work = self.result.work
+        if work.said is not None and not work.is_recorded:
+            self.pause()
+            clouds.Nova(self.world.cloud, self.name).make_member(work.said)
         for name, pool in self.result.found.items():
             self._update(name, pool)
 
@@ -552,9 +556,7 @@ class Service:
         self.pause()
         row = cloud.rows.setdefault(
             pool.uuid, clouds.Row(self.name, pool=name))
-        row.say(self.name, self.result.work.of(pool.uuid, self.current))
-        row.say_settings(self.current, self.memory.held)
-        row.ring = self.result.consent
+        row.say_as(self.name)
         row.counted = self.result.counted(pool)
         # What an interrupted delete has left.
         for uuid in cloud.allocations.get(

@@ -46,7 +46,7 @@ _SKEW = st.floats(-300, 300, allow_nan=False)
 _CALLS = st.sampled_from([
     'ring_services', 'now', 'nodes', 'instances_of', 'rows_of', 'rows',
     'instances', 'delete_row', 'set_instance_host', 'consumers', 'end_build',
-    'free', 'record', 'last_passes', 'say_last_pass', 'take_rows', 'in_use'])
+    'free', 'record', 'members', 'say_member', 'take_rows', 'in_use'])
 _TAKEOVER_CALLS = st.sampled_from([
     'rows', 'instances', 'delete_row', 'set_instance_host', 'record'])
 _steps: collections.Counter[str] = collections.Counter()

@@ -2,10 +2,10 @@
 
 """Nova's records, read as values and written on conditions."""
 
-import dataclasses
 import datetime
 import functools
 import json
+from typing import Any
 from unittest import mock
 import uuid
 
@@ -22,13 +22,14 @@ from oslotest import base
 from nova_ironic_ring.adapters.nova import records
 from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import failures
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.values import bounds
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
-from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.fixtures import fake_nova
@@ -87,7 +88,8 @@ class LargeTestCase(base.BaseTestCase):
                     f'{n:02}:{letter * 160}' for n in range(200))}).said
             row = {'stats': json.dumps({
                 'cpu_arch': said['cpu_arch'],
-                **stats.publish('me', profile.of(settings.Settings('me'))),
+                **stats.offer('me', 'x' * 255),
+                **stats.make('me', 'x' * 64, 10 ** 9),
                 **dict(each.split(':')
                        for each in said['capabilities'].split(','))})}
             with self.database.writing() as session:
@@ -235,117 +237,148 @@ class ReadTestCase(RecordsTestCase):
         self.assertIsNone(self.nova.service('b').alive)
 
 
-class LastPassTestCase(RecordsTestCase):
-    """What services say of their passes, wherever they say it."""
-
-    def setUp(self):
-        super().setUp()
-        self.fake.add_service('b')
-        for node in fake_nova.NODES[:5]:
-            self.fake.own(node, 'b')
-            self._say(node, None)
-
-    def _say(self, node: str, minute: int | None) -> model.LastPass:
-        said = model.LastPass(60, None if minute is None else (
-            clouds.EPOCH + datetime.timedelta(minutes=minute)))
-        self.cloud.rows[node].say('b', said)
-        return said
-
-    def _read(self) -> model.LastPass | None:
-        (service,) = self.nova.ring_services()
-        return service.last_pass
-
-    def test_row_that_says_it_is_read(self):
-        said = self._say(fake_nova.NODES[3], 1)
-        self.assertEqual(said, self._read())
-        self.fake.asked.clear()
-        said = self._say(fake_nova.NODES[3], 2)
-        self.assertEqual(said, self._read())
-        self.assertEqual(['ring services', 'rows'], self.fake.asked)
-
-    def test_row_that_has_another_owner(self):
-        self._say(fake_nova.NODES[3], 1)
-        self._read()
-        self.fake.own(fake_nova.NODES[3], 'c')
-        said = self._say(fake_nova.NODES[4], 2)
-        self.assertEqual(said, self._read())
-
-    def test_another_row_is_looked_for_when_asked(self):
-        first = self._say(fake_nova.NODES[3], 1)
-        self.assertEqual(first, self._read())
-        second = self._say(fake_nova.NODES[1], 2)
-        self.assertEqual(first, self._read())
-        self.assertEqual({'b': dataclasses.replace(
-            second, node=fake_nova.NODES[1])}, self.nova.last_passes(['B']))
-        self.assertEqual(self.core.last_passes(['B']),
-                         self.nova.last_passes(['B']))
-        self.assertEqual(second, self._read())
-
-    def test_services_that_say_nothing(self):
-        self.fake.own(NODE, 'd')
-        self.assertEqual({}, self.nova.last_passes(['d', 'nobody']))
-
-    def test_what_is_written(self):
-        said = model.LastPass(60, clouds.EPOCH)
-        self.fake.own(OTHER, 'me', taker='b')
-        third = fake_nova.NODES[2]
-        # The database does not distinguish these names.
-        self.fake.own(third, 'ME')
-        for node in NODE, OTHER, third, 'none':
-            self.nova.say_last_pass(node, said)
-        self.assertEqual(said, self.nova.rows([third])[third].last_pass)
-        self.assertEqual(model.Row('me', 'b', said),
-                         self.nova.rows([OTHER])[OTHER])
-        # It is another's.
-        self.assertEqual(model.Row('b', None, model.LastPass(60)),
-                         self.nova.rows([NODE])[NODE])
-
-
-class ScopeTestCase(RecordsTestCase):
-    """Which nodes services say they are limited to."""
+class MemberTestCase(RecordsTestCase):
+    """What services say in their member records."""
 
     RACK, SHARD = model.Scope('rack'), model.Scope(None, 'one')
+    B = member.uuid_of('b')
 
     def setUp(self):
         super().setUp()
-        self.fake.add_service('b', 'c')
+        self.fake.add_service('b', 'c', 'd')
+        # It runs Nova's own driver.
         self.fake.own(OTHER, 'c')
-        for node in fake_nova.NODES[2:5]:
-            self.fake.own(node, 'B')
-            self.cloud.rows[node].say_settings(
-                settings.Settings('b', scope=self.RACK), None)
+        self.cloud.other_drivers = frozenset({'d'})
+        self.said = self._say(1)
 
-    def _read(self) -> dict[str, model.Scope | None]:
-        assert all(each.is_asked for each in self.nova.ring_services())
-        return {each.name: each.scope for each in self.nova.ring_services()}
+    def _say(self, minute: int, **changes: Any) -> model.Member:
+        said = model.Member(model.LastPass(
+            60, clouds.EPOCH + datetime.timedelta(minutes=minute),
+            model.Consent('0a1b', frozenset({NODE}))), self.RACK, **changes)
+        self.cloud.members['b'] = said
+        return said
 
-    def test_members_and_others(self):
-        self.assertEqual({'b': self.RACK, 'c': None}, self._read())
-        self.assertEqual({'b': self.RACK, 'c': None},
-                         self.nova.scopes(['B', 'c', 'none']))
-        self.assertEqual(self.core.scopes(['B', 'c', 'none']),
-                         self.nova.scopes(['B', 'c', 'none']))
+    def _read(self) -> dict[str, model.Member | None]:
+        services = self.nova.ring_services()
+        assert all(each.is_asked for each in services)
+        return {each.name: each.said for each in services}
+
+    def test_records_are_read(self):
+        self.assertEqual({'b': self.said, 'c': None}, self._read())
+        said = self._say(2, by_shards=True, held=frozenset({'01234567'}))
+        self.assertEqual({'b': said, 'c': None}, self._read())
+        self.assertEqual(self.core.ring_services(), self.nova.ring_services())
         self.assertFalse(self.nova.service('b').is_asked)
 
-    def test_row_that_its_former_owner_has_written_last(self):
-        self._read()
-        (sample,) = {self.nova.samples['b']}
-        self.cloud.rows[sample].say_settings(
-            settings.Settings('c', scope=self.SHARD), None)
-        other = min({*fake_nova.NODES[2:5]} - {sample})
-        self.cloud.rows[other].say('b', model.LastPass(60, clouds.EPOCH))
-        self.assertEqual({'b': self.RACK, 'c': None}, self._read())
+    def test_records_are_read_in_one_request(self):
+        del self.cloud.services['c']
+        self.cloud.rows.clear()
+        for host in 'e', 'f':
+            self.fake.add_service(host)
+            self.cloud.members[host] = self.said
+        for _ in range(2):
+            self.fake.asked.clear()
+            self.assertEqual({'b', 'e', 'f'}, self._read().keys())
+            self.assertEqual(['ring services', 'rows'], self.fake.asked)
+        self.fake.asked.clear()
+        self.assertEqual({'b': self.said, 'e': self.said},
+                         self.nova.members(['B', 'E']))
+        self.assertEqual(['rows'], self.fake.asked)
+
+    def test_services_without_a_record(self):
+        wanted = ['B', 'C', 'd', 'none']
+        for _ in range(2):
+            self.assertEqual({'b': self.said, 'c': model.Member()},
+                             self.nova.members(wanted))
+        self.assertEqual(self.core.members(wanted), self.nova.members(wanted))
+        # A row of each is read as those of the others, once it is known.
+        self.fake.asked.clear()
+        self.nova.members(['b', 'c'])
+        self.assertEqual(['rows', 'rows'], self.fake.asked)
+        # It has gone to another.
+        self.fake.own(OTHER, 'b')
+        self.assertEqual({'b': self.said}, self.nova.members(wanted))
+
+    def test_consent_for_pools_is_read(self):
+        said = self._say(1, ring='0a1b')
+        self.assertEqual(said, self.nova.members(['b'])['b'])
+
+    def test_service_that_gets_a_record(self):
+        self.assertIsNone(self._read()['c'])
+        self.cloud.members['c'] = self.said
+        self.assertEqual(self.said, self._read()['c'])
+        del self.cloud.members['c']
+        self.assertIsNone(self._read()['c'])
+
+    def test_record_without_a_word(self):
+        """Nova's tracker has created it, and not saved it yet."""
+        self.cloud.members['b'] = model.Member()
+        self.assertEqual({'b': None, 'c': None}, self._read())
+        self.assertEqual(model.Member(), self.nova.members(['b'])['b'])
+
+    def test_node_with_the_uuid_of_a_record(self):
+        """Whoever may name nodes in Ironic may choose their UUIDs."""
+        del self.cloud.members['b']
+        self.fake.stats[self.B] = stats.say_member(ports.Saying(
+            settings.Settings('b', scope=self.SHARD), model.LastPass(60)))
+        # It is another's; it is its own; its name is like that of a record.
+        for row, expected in (
+                (clouds.Row('c'), {'c': model.Member()}),
+                (clouds.Row('b'), {'b': model.Member(), 'c': model.Member()}),
+                (clouds.Row('c', pool=member.name('b')),
+                 {'c': model.Member()})):
+            self.cloud.rows[self.B] = row
+            self.assertEqual(
+                expected, records.Nova().members(['b', 'c']))
+
+    def test_record_is_no_row(self):
+        self.fake.own(NODE, 'b')
+        self.assertEqual({NODE}, self.nova.rows_of('b').keys())
+        self.assertEqual(self.core.rows_of('b'), self.nova.rows_of('b'))
+        self.assertEqual(frozenset(), self.nova.other_drivers(['b']))
+
+    def _write(self, host: str, held: frozenset[str] | None = None) -> None:
+        self.nova.say_member(ports.Saying(
+            settings.Settings(host, scope=self.SHARD),
+            model.LastPass(60, clouds.EPOCH), held, 'ring'))
 
     def test_what_is_written(self):
-        self.fake.own(NODE, 'me', taker='b')
-        current = settings.Settings('me', scope=self.SHARD)
-        for node in NODE, OTHER, 'none':
-            self.nova.say_settings(node, current, None)
-        self.assertEqual(
-            model.Row('me', 'b', scope=self.SHARD),
-            self.nova.rows([NODE])[NODE])
-        # It is another's.
-        self.assertIsNone(self.nova.rows([OTHER])[OTHER].scope)
+        self.cloud.members['me'] = model.Member()
+        # The database does not distinguish these names.
+        for host in 'me', 'ME ':
+            held = frozenset({f'{host[:1].lower():0>8}'})
+            self._write(host, held)
+            self.assertEqual(
+                model.Member(model.LastPass(60, clouds.EPOCH), self.SHARD,
+                             held=held, ring='ring'),
+                self.nova.members(['me'])['me'])
+        self.assertEqual(self.said, self.nova.members(['b'])['b'])
+
+    def test_nothing_is_written_without_an_own_record(self):
+        save = self.useFixture(fixtures.MockPatchObject(
+            objects.ComputeNode, 'save')).mock
+        self._write('me')
+        for row in (clouds.Row('b'), clouds.Row('me'),
+                    clouds.Row('b', pool=member.name('me'))):
+            self.cloud.rows[member.uuid_of('me')] = row
+            self._write('me')
+        save.assert_not_called()
+        self.cloud.members['me'] = model.Member()
+        self._write('me')
+        save.assert_called_once_with()
+
+    def test_failures_of_builds(self):
+        known = {NODE: failures.Failure(2, clouds.EPOCH)}
+        self.nova.failures_to_say = lambda: known
+        self.cloud.members['me'] = model.Member()
+        self._write('me')
+        self.fake.add_service('me')
+        self.fake.stats[self.B] = stats.say_failures('b', {
+            OTHER: failures.Failure(3, clouds.EPOCH)})
+        self.nova.ring_services()
+        self.assertEqual(known, self.nova.own_failures)
+        self.assertEqual({OTHER: failures.Failure(3, clouds.EPOCH)},
+                         self.nova.failures)
 
 
 class WriteTestCase(RecordsTestCase):
@@ -532,12 +565,11 @@ class TakeRowsTestCase(base.BaseTestCase):
             objects.ComputeNode, 'save', commit_and_lose))
         taking = {NODE: ports.Taking('a', 'so'), OTHER: ports.Taking(
             'a', 'so')}
-        said = ports.Saying(settings.Settings('me'), None)
         with fixtures.MockPatch(
                 'nova_ironic_ring.adapters.several.run',
                 lambda call, given: [call(each) for each in sorted(
                     given, key=lambda row: row.uuid)]):
-            self.assertEqual({NODE}, self.nova.take_rows(taking, said))
+            self.assertEqual({NODE}, self.nova.take_rows(taking))
 
     def _add(self, *nodes: str, **counted: object) -> None:
         """Add nodes of another service."""
@@ -558,12 +590,11 @@ class TakeRowsTestCase(base.BaseTestCase):
         step = planner.Step(decisions.Decision.KEEP, 'so')
         made_of = updates.made_of('free', step.decision, 'said')
         self.assertEqual({NODE}, self.nova.take_rows(
-            {NODE: ports.Taking('a', made_of, 900)},
-            ports.Saying(settings.Settings('me'), None)))
+            {NODE: ports.Taking('a', made_of, 900)}))
         return updates.find(
             {NODE: step}, self.nova.rows_of('me'), updates.Circumstances(
-                {NODE: 'free'}, 'said', None, frozenset(), {NODE: None},
-                1000, 10 ** 9))
+                {NODE: 'free'}, 'said', frozenset(), {NODE: None}, 1000,
+                10 ** 9))
 
     def test_row_that_was_created_and_not_saved(self):
         """Placement may not have its provider."""

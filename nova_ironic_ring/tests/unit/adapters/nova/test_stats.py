@@ -4,6 +4,7 @@
 
 import datetime
 import json
+from typing import Any
 
 from oslotest import base
 
@@ -12,6 +13,7 @@ from nova_ironic_ring.core.deciding import failures
 from nova_ironic_ring.core.peers import shards
 from nova_ironic_ring.core.values import kinds
 from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.core.values import settings
 
@@ -44,40 +46,6 @@ class ProfileTestCase(base.BaseTestCase):
             self.assertEqual({}, stats.read_failures({key: broken}, 'a'))
         self.assertEqual({}, stats.read_failures(None, 'a'))
 
-    def test_consent_by_ring(self):
-        said = model.LastPass(60, datetime.datetime(
-            2026, 1, 2, tzinfo=datetime.timezone.utc), model.Consent(
-                '0a1b', frozenset({'n1', 'n2'})))
-        written = stats.say_last_pass('Host A', said)
-        self.assertEqual(said, stats.read_last_pass(written, 'host a'))
-        # A former owner's last saving.
-        self.assertIsNone(stats.read_last_pass(written, 'b'))
-
-    def test_what_is_held_can_be_read(self):
-        held = frozenset(map(shards.code, ['x', 'y', 'z' * 255]))
-        said = stats.hold('A', held)
-        self.assertEqual(held, stats.read_held(said, 'a '))
-        # A former owner's last saving.
-        self.assertEqual(frozenset(), stats.read_held(said, 'b'))
-        for nothing in (None, {}, {next(iter(said)): 'x'},
-                        {next(iter(said)): '[]'}, stats.hold('a', None),
-                        stats.hold('a', [])):
-            self.assertEqual(frozenset(), stats.read_held(nothing, 'a'))
-
-    def test_what_is_published_can_be_read(self):
-        for changes in ({}, {'scope': settings.Scope(''),
-                             'peers': frozenset('ab')},
-                        {'scope': settings.Scope(shard='x')},
-                        {'follows': True}, {'fails_over': False},
-                        {'kind_rule': kinds.Rule(
-                            frozenset({'raid', 'boot'}), frozenset()),
-                         'pools_limit': 7}):
-            said = profile.of(settings.Settings('me', **changes))
-            self.assertEqual(said, stats.read_profile(
-                stats.publish('Me', said), 'me'))
-            self.assertEqual(changes.get('kind_rule', kinds.Rule()),
-                             said.kind_rule)
-
     def test_values(self):
         said = profile.of(settings.Settings(
             'me', scope=settings.Scope('rack'), peers=frozenset({'b', 'a'}),
@@ -95,42 +63,126 @@ class ProfileTestCase(base.BaseTestCase):
         self.assertEqual((), said.names)
         self.assertEqual(12, len(said.peers or ''))
 
+
+class MemberTestCase(base.BaseTestCase):
+    """What a service says in its member record."""
+
+    AT = datetime.datetime(2026, 1, 2, tzinfo=datetime.timezone.utc)
+    #: It says nothing that can be read.
+    NOTHING = model.Member()
+    HELD = frozenset(map(shards.code, ['x', 'y', 'z' * 255]))
+
+    def _say(self, host: str = 'Host A', last_pass: model.LastPass = (
+            model.LastPass(60)), held: frozenset[str] | None = None,
+            ring: str | None = None, **changes: Any) -> dict[str, str]:
+        return stats.say_member(ports.Saying(
+            settings.Settings(host, **changes), last_pass, held, ring))
+
+    def _changed(self, **changes: object) -> dict[str, str]:
+        """Return what another release, or somebody else, may write."""
+        ((key, said),) = self._say('a', model.LastPass(
+            60, self.AT, model.Consent('0a1b')), self.HELD, 'r',
+            scope=settings.Scope('rack')).items()
+        return {key: json.dumps(json.loads(said) | changes)}
+
+    def _profile(self, **changes: object) -> dict[str, str]:
+        ((_, said),) = self._say('a').items()
+        return self._changed(profile=json.loads(said)['profile'] | changes)
+
+    def test_passes_and_consent_can_be_read(self):
+        for said in (
+                model.LastPass(60), model.LastPass(60, self.AT),
+                model.LastPass(60, self.AT, model.Consent('0a1b')),
+                model.LastPass(60, self.AT, model.Consent(
+                    '0a1b', frozenset({'n1', 'n2'})))):
+            self.assertEqual(said, stats.read_member(
+                self._say(last_pass=said), 'host a').last_pass)
+
+    def test_what_is_held_can_be_read(self):
+        self.assertEqual(self.HELD, stats.read_member(
+            self._say('A', held=self.HELD), 'a ').held)
+        for held in None, frozenset():
+            self.assertEqual(frozenset(), stats.read_member(
+                self._say('A', held=held), 'a').held)
+
+    def test_consent_for_pools_can_be_read(self):
+        for ring in None, '0a1b':
+            self.assertEqual(ring, stats.read_member(
+                self._say('A', ring=ring), 'a').ring)
+
+    def test_scope_can_be_read(self):
+        for changes in ({'scope': settings.Scope('')},
+                        {'scope': settings.Scope(shard='x')},
+                        {'scope': settings.Scope('rack'), 'by_shards': True}):
+            said = stats.read_member(self._say('A', **changes), 'a')
+            self.assertEqual(
+                (changes['scope'], changes.get('by_shards', False)),
+                (said.scope, said.by_shards))
+
+    def test_profile_can_be_read(self):
+        for changes in ({}, {'scope': settings.Scope(''),
+                             'peers': frozenset('ab')},
+                        {'scope': settings.Scope(shard='x')},
+                        {'follows': True}, {'fails_over': False},
+                        {'kind_rule': kinds.Rule(
+                            frozenset({'raid', 'boot'}), frozenset()),
+                         'pools_limit': 7}):
+            found = stats.read_profile(self._say('Me', **changes), 'me')
+            self.assertEqual(
+                profile.of(settings.Settings('me', **changes)), found)
+            self.assertEqual(changes.get('kind_rule', kinds.Rule()),
+                             found.kind_rule)
+
+    def test_what_another_has_written(self):
+        said = self._say('b', model.LastPass(
+            60, self.AT, model.Consent('0a1b')), self.HELD, 'r')
+        self.assertEqual(self.NOTHING, stats.read_member(said, 'a'))
+        self.assertIsNone(stats.read_profile(said, 'a'))
+        self.assertNotEqual(self.NOTHING, stats.read_member(said, 'B'))
+
     def test_what_cannot_be_read(self):
-        for found in (None, {}, {'ironic_ring:profile': 'x'},
-                      {'ironic_ring:profile': '7'},
-                      {'ironic_ring:profile': '[]'},
-                      {'ironic_ring:profile': '{"names": 7}'}):
-            self.assertIsNone(stats.read_profile(found, 'me'))
+        (key,) = self._say()
+        for found in (None, {}, *(
+                {key: each} for each in (
+                    None, '', 'x', '7', '[]', 'null', '{}', '{"from": "a"}',
+                    '"from"', '{"from": ["a"]}', '[' * 60000,
+                    '{"from": "a", "profile": ' + '[' * 60000,
+                    '{"from": "a", "profile": {}}',
+                    '{"from": "a", "protocol": 4}')),
+                self._changed(protocol=None), self._changed(protocol='x'),
+                self._changed(protocol=float('inf')),
+                self._changed(protocol=float('nan')),
+                self._changed(profile=None), self._changed(profile=[]),
+                self._changed(profile='x'), self._profile(names=7),
+                self._profile(capabilities=7), self._profile(traits=True),
+                self._profile(pools_limit=float('inf')),
+                self._profile(pools_limit={}),
+                # Other services compare these, and look them up.
+                self._profile(conductor_group=7), self._profile(shard=['x']),
+                self._profile(conductor_group={'a': {}})):
+            self.assertEqual(self.NOTHING, stats.read_member(found, 'a'))
+            self.assertIsNone(stats.read_profile(found, 'a'))
 
-    def test_what_a_former_owner_has_written(self):
-        found = stats.publish('A', profile.Profile())
-        self.assertIsNone(stats.read_profile(found, 'b'))
-        self.assertTrue(stats.is_of_another(found, 'b'))
-        self.assertFalse(stats.is_of_another(found, 'a'))
-        self.assertFalse(stats.is_of_another({}, 'b'))
+    def test_scope_of_a_service_whose_passes_cannot_be_read(self):
+        for changes in (
+                {'cycle': 'x'}, {'cycle': None}, {'cycle': [60]},
+                {'cycle': 10 ** 400}, {'cycle': float('inf')},
+                {'cycle': float('nan')}, {'cycle': -1}, {'at': 'x'},
+                {'at': 7}, {'at': ['x']}, {'lets': 'x'}, {'lets': []},
+                {'lets': 7}, {'lets': {}}, {'lets': {'ring': 'r'}},
+                {'lets': {'ring': 'r', 'but': 1}}):
+            found = stats.read_member(self._changed(**changes), 'a')
+            self.assertIsNone(found.last_pass, changes)
+            self.assertEqual(settings.Scope('rack'), found.scope)
 
-
-class LastPassTestCase(base.BaseTestCase):
-
-    AT = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
-
-    def test_what_is_said_can_be_read(self):
-        for said in model.LastPass(60), model.LastPass(60, self.AT):
-            self.assertEqual(said, stats.read_last_pass(
-                stats.say_last_pass('A', said), 'a'))
-
-    def test_what_a_former_owner_has_said(self):
-        self.assertIsNone(stats.read_last_pass(
-            stats.say_last_pass('b', model.LastPass(60, self.AT)), 'a'))
-
-    def test_what_cannot_be_read(self):
-        for said in ('x', '7', '{"from": "a"}',
-                     '{"from": "a", "cycle": "x"}',
-                     '{"from": "a", "cycle": 6, "at": "x"}',
-                     '{"from": "a", "cycle": 6, "at": 7}'):
-            self.assertIsNone(stats.read_last_pass(
-                {'ironic_ring:passes': said}, 'a'), said)
-        self.assertIsNone(stats.read_last_pass(None, 'a'))
+    def test_large_and_nested_values(self):
+        for value in ('x' * 60000, 10 ** 4000, {'a': [{}] * 1000},
+                      [[[[]]]] * 1000, -1, 0.5, True, ''):
+            for name in 'cycle', 'at', 'lets', 'held', 'ring', 'more':
+                found = stats.read_member(self._changed(**{name: value}), 'a')
+                self.assertEqual(settings.Scope('rack'), found.scope)
+                # Whoever knows it looks it up among the others.
+                hash(found)
 
 
 class OfferTestCase(base.BaseTestCase):
@@ -151,22 +203,6 @@ class OfferTestCase(base.BaseTestCase):
         said = {'cpu_arch': 'x86_64', **stats.offer('a', 'b'),
                 ' Ironic_Ring:to': 'b', 'ironic_ring_from': 'a'}
         self.assertEqual({'cpu_arch': 'x86_64'}, stats.cleaned(said))
-
-
-class ConsentTestCase(base.BaseTestCase):
-
-    def test_what_is_said(self):
-        self.assertEqual('0a1b', stats.read_consent(
-            stats.consent('Host A', '0a1b'), 'host a'))
-
-    def test_what_another_has_said(self):
-        self.assertIsNone(stats.read_consent(
-            stats.consent('b', '0a1b'), 'a'))
-
-    def test_nothing_is_said(self):
-        for said in None, {}, {'ironic_ring:follows': 'a'}, (
-                stats.consent('a', '')):
-            self.assertIsNone(stats.read_consent(said, 'a'))
 
 
 class CountTestCase(base.BaseTestCase):
@@ -211,20 +247,22 @@ class OtherVersionTestCase(base.BaseTestCase):
 
     OTHERS = '', 'x', '-1', '2.5', '3', str(profile.PROTOCOL + 1)
 
+    def _read(self, protocol: int, **changes: object) -> model.Member:
+        ((key, said),) = stats.say_member(ports.Saying(
+            settings.Settings('a', scope=settings.Scope('rack')),
+            model.LastPass(61, None, model.Consent(
+                '0a1b', frozenset({'n1'}))), frozenset(), '0a1b')).items()
+        return stats.read_member({key: json.dumps(
+            json.loads(said) | {'protocol': protocol} | changes)}, 'a')
+
     def test_nobody_takes_free_nodes(self):
-        said = stats.say_last_pass('a', model.LastPass(
-            61, None, model.Consent('0a1b', frozenset({'n1'}))))
-        (key,) = said
-        whole = json.loads(said[key])
-        versions = *self.OTHERS, None, 3, str(profile.PROTOCOL)
-        for lets in [
-                *(whole['lets'] | {'protocol': each} for each in versions),
-                [], {}, 'x', {'protocol': 4, 'ring': 'r', 'but': 1}]:
-            found = stats.read_last_pass(
-                {key: json.dumps(whole | {'lets': lets})}, 'a')
-            # Its owner is not silent.
-            self.assertEqual(
-                model.LastPass(61, None, model.Consent('')), found, lets)
+        for protocol in 3, -1, profile.PROTOCOL + 1:
+            for lets in ({'ring': '0a1b', 'but': []}, [], {}, 'x',
+                         {'protocol': 4, 'ring': 'r', 'but': 1}):
+                # Its owner is not silent.
+                self.assertEqual(
+                    model.LastPass(61, None, model.Consent('')),
+                    self._read(protocol, lets=lets).last_pass, lets)
 
     def test_nobody_takes_what_is_offered(self):
         for other in self.OTHERS:
@@ -235,18 +273,19 @@ class OtherVersionTestCase(base.BaseTestCase):
             self.assertIsNone(stats.taker(said, 'c'))
 
     def test_nobody_takes_instances(self):
-        for other in self.OTHERS:
-            said = stats.consent('a', '0a1b') | {'ironic_ring:protocol': other}
-            self.assertIsNone(stats.read_consent(said, 'a'), other)
+        self.assertEqual('0a1b', self._read(profile.PROTOCOL).ring)
+        for protocol in 3, -1, profile.PROTOCOL + 1:
+            self.assertIsNone(self._read(protocol).ring)
 
     def test_scope_can_be_read(self):
-        said = stats.read_profile({'ironic_ring:profile': json.dumps(
-            {'from': 'a', 'conductor_group': 'rack', 'protocol': 7,
-             'more': 'to come'})}, 'a')
+        found = self._read(7, more='to come', profile={
+            'conductor_group': 'row', 'shard': 'x', 'more': 'to come'})
+        self.assertEqual(settings.Scope('row', 'x'), found.scope)
+        self.assertEqual(61, found.last_pass.cycle)
+
+    def test_profile_can_be_read(self):
+        said = stats.read_profile({'ironic_ring:member': json.dumps(
+            {'from': 'a', 'protocol': 7, 'more': 'to come',
+             'profile': {'conductor_group': 'rack', 'more': 'to come'}})}, 'a')
         assert said is not None
         self.assertEqual((7, 'rack'), (said.protocol, said.conductor_group))
-
-    def test_what_is_no_profile(self):
-        for found in '{"from": "a", "protocol": "x"}', '{"from": "a"}', 'x':
-            self.assertIsNone(stats.read_profile(
-                {'ironic_ring:profile': found}, 'a'), found)

@@ -27,9 +27,14 @@ from nova_ironic_ring.command.access import writing
 from nova_ironic_ring.command.telling import nodes
 from nova_ironic_ring.command.telling import overview
 from nova_ironic_ring.command.telling import snapshot
+from nova_ironic_ring.core.deciding import failures
 from nova_ironic_ring.core.deciding import sharding
+from nova_ironic_ring.core.values import member
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.values import settings
 
 CONF = nova.conf.CONF
 NODES = [f'{number}0000000-0000-4000-8000-000000000000'
@@ -74,6 +79,19 @@ def make_node(uuid: str, name: str = '', **said) -> dict:
     return {'uuid': uuid, 'name': name or f'node-{uuid[0]}',
             'conductor_group': '', 'shard': None, 'instance_uuid': None,
             **said}
+
+
+def say_member(host: str, last_pass: model.LastPass = model.LastPass(60),
+               has_pools: bool = False, **said) -> dict:
+    """Return what a member record says.
+
+    :param host: the name of the service
+    :param last_pass: its passes
+    :param has_pools: whether its compute nodes are pools
+    :param said: its settings
+    """
+    return stats.say_member(ports.Saying(
+        settings.Settings(host, **said), last_pass, has_pools=has_pools))
 
 
 class SourceTestCase(base.BaseTestCase):
@@ -123,12 +141,22 @@ class SourceTestCase(base.BaseTestCase):
                 said: dict | None = None, **values) -> None:
         self.add(cell, models.ComputeNode, **{
             'host': host, 'hypervisor_hostname': node,
-            'hypervisor_type': 'ironic', 'stats': json.dumps(
-                stats.publish(host, profile.Profile())
-                if said is None else said),
+            'hypervisor_type': 'ironic', 'stats': json.dumps(said or {}),
             'vcpus': 1, 'memory_mb': 1, 'local_gb': 1, 'vcpus_used': 0,
             'memory_mb_used': 0, 'local_gb_used': 0, 'hypervisor_version': 1,
             'cpu_info': '', 'deleted': 0} | values)
+
+    def add_member(self, host: str, cell: str = 'cell1',
+                   said: dict | None = None, **values) -> None:
+        """Add the member record of a service.
+
+        :param host: its name
+        :param cell: the name of the cell
+        :param said: what the record says; None for the usual settings
+        :param values: other columns
+        """
+        self.add_row(member.name(host), host, cell, say_member(host)
+                     if said is None else said, **values)
 
     def add_instance(self, uuid: str, host: str | None, node: str | None,
                      cell: str = 'cell1', **values) -> None:
@@ -195,18 +223,51 @@ class ReadTestCase(SourceTestCase):
             self.source.read().aggregates)
 
     def test_what_services_say(self):
-        said = profile.Profile(conductor_group='rack', names=('a', 'b'))
-        self.add_row(NODES[0], 'A', said=stats.publish('a', said)
-                     | stats.offer('A', 'b'))
-        self.add_row(NODES[1], 'B', said={})
+        at = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+        last = model.LastPass(60, at, model.Consent('ring'))
+        scope, failed = settings.Scope('rack'), {
+            NODES[3]: failures.Failure(2, at)}
+        self.add_member('A', said=say_member(
+            'a', last, True, scope=scope, peers=frozenset('ab'))
+            | stats.say_failures('a', failed))
+        self.add_row(NODES[0], 'A', said=stats.offer('A', 'b'))
+        self.add_row(NODES[1], 'B')
         self.add_row(NODES[2], 'B', deleted=3)
-        rows = self.source.read().rows
+        seen = self.source.read()
+        rows, (said,) = seen.rows, seen.members.values()
+        self.assertEqual({'a'}, set(seen.members))
         self.assertEqual(set(NODES[:2]), set(rows))
-        self.assertEqual(said, rows[NODES[0]].profile)
+        self.assertEqual(profile.of(settings.Settings(
+            'a', scope=scope, peers=frozenset('ab'))), said.profile)
+        self.assertEqual((last, scope, True, failed, 'cell1'), (
+            said.last_pass, said.scope, said.has_pools, said.failed,
+            said.cell))
         self.assertEqual(('A', 'b', 'cell1'), (
             rows[NODES[0]].owner, rows[NODES[0]].taker, rows[NODES[0]].cell))
-        self.assertIsNone(rows[NODES[1]].profile)
         self.assertIsNone(rows[NODES[1]].taker)
+
+    def test_member_record_that_is_none(self):
+        for name, host in ((member.name('b'), 'a'), ('x.ring-member', 'a'),
+                           (member.name('c'), 'c')):
+            self.add_row(name, host, said=say_member('a'))
+        seen = self.source.read()
+        self.assertEqual({}, seen.rows)
+        # The last one may be read, and says nothing.
+        self.assertEqual({'c': snapshot.Member(cell='cell1')}, seen.members)
+        self.assertEqual({}, seen.profiles)
+
+    def test_service_with_a_member_record_alone(self):
+        self.add_service('a')
+        self.add_member('a')
+        self.add_row('a', 'a', hypervisor_type='QEMU')
+        seen = self.source.read()
+        self.assertEqual(frozenset(), seen.others)
+        self.assertEqual({'a'}, seen.rings[seen.keys()[0]].members)
+        self.assertEqual({'a'}, seen.known)
+        self.assertEqual(frozenset(), seen.owners)
+        (line,) = overview.lines(seen)
+        self.assertEqual(('member', 0, 5), (
+            line.is_what.words, line.owned, line.desired))
 
     def test_hosts_with_nodes_of_another_kind(self):
         self.add_row(NODES[0], 'a')
@@ -300,6 +361,7 @@ class ReadTestCase(SourceTestCase):
     def test_a_single_node(self):
         for host in 'ab':
             self.add_service(host)
+            self.add_member(host)
         for number, node in enumerate(NODES):
             self.add_row(node, 'ab'[number % 2])
         self.add_instance(INSTANCE, 'a', NODES[0])
@@ -315,12 +377,12 @@ class ReadTestCase(SourceTestCase):
                              nodes.explain(seen, found))
 
     def test_a_single_node_where_nodes_are_divided_by_shards(self):
-        said = profile.Profile(listing='shards')
         for host in 'ab':
             self.add_service(host)
+            self.add_member(host, said=say_member(host, by_shards=True))
         for number, node in enumerate(NODES):
             host = 'ab'[number % 2]
-            self.add_row(node, host, said=stats.publish(host, said))
+            self.add_row(node, host)
             self.ironic.found[number]['shard'] = f'shard-{number}'
         full = self.source.read()
         for node in NODES:
@@ -626,6 +688,7 @@ class PoolsTestCase(SourceTestCase):
         found = {
             '/resource_providers': {'resource_providers': [
                 {'uuid': 'p', 'name': 'p'}, {'uuid': 'q', 'name': 'other'},
+                {'uuid': member.uuid_of('a'), 'name': member.name('a')},
                 {'uuid': pools.uuid_of(self.POOL), 'name': self.POOL},
                 {'uuid': 'r', 'name': self.POOL}]},
             f'/resource_providers/{pools.uuid_of(self.POOL)}/inventories': {

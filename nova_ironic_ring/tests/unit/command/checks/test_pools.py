@@ -52,8 +52,8 @@ class PoolsTestCase(oslotest_base.BaseTestCase):
         self.assertIn('nova-ironic-ring clean rows', finding.advice)
 
     def without(self, seen, host):
-        """Have Nova have deleted the pool of a service."""
-        return dataclasses.replace(seen, **{
+        """Have Nova have deleted the records of a service and its pool."""
+        return dataclasses.replace(deployment.stock(seen, host), **{
             kind: {name: each for name, each in getattr(seen, kind).items()
                    if name != POOLS[host]}
             for kind in ('pools', 'inventories')})
@@ -115,11 +115,7 @@ class PoolsTestCase(oslotest_base.BaseTestCase):
         self.assertIn(f'0 instead of {size} for a', finding.what)
 
     def test_nodes_that_count_for_nobody(self):
-        seen = make()
-        seen = dataclasses.replace(seen, pools={
-            **seen.pools, POOLS['b']: dataclasses.replace(
-                seen.pools[POOLS['b']], profile=profile.Profile(
-                    partitions=7))})
+        seen = deployment.say(make(), 'b', partitions=7)
         counted = collections.Counter(
             count.pool for count in counting.of(seen).values())
         left = 30 - sum(counted.values())
@@ -196,10 +192,7 @@ class PoolsTestCase(oslotest_base.BaseTestCase):
 
     def test_kinds_that_differ(self):
         seen = self.limited(traits=('CUSTOM_FAST',))
-        seen = dataclasses.replace(seen, pools={
-            name: dataclasses.replace(row, profile=dataclasses.replace(
-                row.profile, traits=None)) if row.owner == 'a' else row
-            for name, row in seen.pools.items()})
+        seen = deployment.say(seen, 'a', traits=None)
         (what,) = (finding.what for finding in table.find(seen)
                    if finding.code.name == 'CONFIGURATION_DIFFERS')
         self.assertEqual('[ironic_ring] pool_traits differs '

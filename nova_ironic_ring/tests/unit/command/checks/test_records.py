@@ -9,7 +9,6 @@ from oslotest import base
 from nova_ironic_ring.command.checks import findings
 from nova_ironic_ring.command.checks import table
 from nova_ironic_ring.command.telling import snapshot
-from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import deployment
 
 make, service, NODES = deployment.make, deployment.service, deployment.NODES
@@ -27,11 +26,7 @@ class CheckTestCase(base.BaseTestCase):
     def _say(self, seen: snapshot.Snapshot, host: str,
              **changes) -> snapshot.Snapshot:
         """Have a service say something else of itself."""
-        return dataclasses.replace(seen, rows={
-            node: dataclasses.replace(row, profile=dataclasses.replace(
-                row.profile or profile.Profile(), **changes))
-            if row.owner == host else row
-            for node, row in seen.rows.items()})
+        return deployment.say(seen, host, **changes)
 
     def test_rows_of_dead_services(self):
         finding = self._only(make(services=[

@@ -29,11 +29,7 @@ class CheckTestCase(base.BaseTestCase):
     def _say(self, seen: snapshot.Snapshot, host: str,
              **changes) -> snapshot.Snapshot:
         """Have a service say something else of itself."""
-        return dataclasses.replace(seen, rows={
-            node: dataclasses.replace(row, profile=dataclasses.replace(
-                row.profile or profile.Profile(), **changes))
-            if row.owner == host else row
-            for node, row in seen.rows.items()})
+        return deployment.say(seen, host, **changes)
 
     def test_all_is_well(self):
         self.assertEqual([], table.find(make(instances={1: 'a'})))
@@ -233,10 +229,9 @@ class CheckTestCase(base.BaseTestCase):
         def use(**scopes: profile.Profile) -> set[str]:
             return {f'{finding.subject}: {finding.what}'
                     for finding in table.find(dataclasses.replace(
-                        seen, rows={
-                            node: dataclasses.replace(
-                                row, profile=scopes[row.owner])
-                            for node, row in seen.rows.items()}))
+                        seen, members={
+                            host: deployment.member(said)
+                            for host, said in scopes.items()}))
                     if finding.code.name == 'SCOPES_OVERLAP'}
 
         group = profile.Profile(conductor_group='rack')
@@ -262,12 +257,7 @@ class CheckTestCase(base.BaseTestCase):
             self.assertIn(words, finding.what)
 
     def test_stock_driver(self):
-        seen = make()
-        seen = dataclasses.replace(seen, rows={
-            node: dataclasses.replace(
-                row, profile=None if row.owner == 'b' else row.profile)
-            for node, row in seen.rows.items()})
-        finding = self._only(seen)
+        finding = self._only(deployment.stock(make(), 'b'))
         self.assertEqual(('drivers', 'b'), (finding.kind, finding.subject))
         self.assertEqual('SERVICE_SAYS_NOTHING', finding.code.name)
 
@@ -277,6 +267,17 @@ class CheckTestCase(base.BaseTestCase):
         self.assertEqual('d', finding.subject)
         self.assertIn('does not load', finding.what)
         self.assertEqual('SERVICE_WITHOUT_NODE', finding.code.name)
+
+    def test_member_without_a_node(self):
+        seen = make('a', 'b')
+        (finding,) = (finding for finding in table.find(
+            dataclasses.replace(
+                seen, services=[*seen.services, service('d')],
+                members={**seen.members, 'd': seen.members['a']}))
+            if finding.kind == 'drivers')
+        self.assertEqual(('SERVICE_WITHOUT_NODE', 'd'), (
+            finding.code.name, finding.subject))
+        self.assertIn('the ring assigns no free node to it', finding.what)
 
 
 class MembersTestCase(base.BaseTestCase):

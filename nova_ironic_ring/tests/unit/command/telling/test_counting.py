@@ -94,20 +94,30 @@ class DriverTestCase(oslotest_base.BaseTestCase):
         self.assertEqual([False] * 4, list(map(seen.has_pools, 'abcd')))
 
     def test_one_that_has_changed_it(self):
-        pooled, ring_driver = make(), deployment.make()
-        for host, is_pooled in ('a', False), ('b', True):
-            seen = dataclasses.replace(
-                pooled, rows=deployment.failing(
-                    ring_driver, '' if host == 'a' else 'b').rows,
-                pools=deployment.failing(pooled, 'a').pools)
-            self.assertEqual(is_pooled, seen.has_pools(host))
+        seen = deployment.record(
+            dataclasses.replace(make(), rows=deployment.make().rows), 'a',
+            has_pools=False)
+        self.assertEqual([False, True], list(map(seen.has_pools, 'ab')))
+        # Those that do not say it.
+        self.assertEqual([True, True, False], list(map(
+            dataclasses.replace(
+                deployment.stock(seen, 'a', 'b', 'c'),
+                pools={name: row for name, row in seen.pools.items()
+                       if row.owner != 'c'}).has_pools, 'abc')))
+
+    def test_one_with_a_member_record_alone(self):
+        seen = dataclasses.replace(deployment.record(
+            make(), 'b', has_pools=False), pools={})
+        self.assertEqual([True, False, True], list(
+            map(seen.has_pools, 'abc')))
 
     def test_both_in_one_ring(self):
         # The nodes of c have records of their own.
         others = deployment.make()
         seen = dataclasses.replace(
-            make(), rows={node: row for node, row in others.rows.items()
-                          if row.owner == 'c'},
+            deployment.record(make(), 'c', has_pools=False),
+            rows={node: row for node, row in others.rows.items()
+                  if row.owner == 'c'},
             pools={name: row for name, row in make().pools.items()
                    if row.owner != 'c'})
         self.assertEqual([True, True, False], list(
@@ -171,11 +181,9 @@ class DecisionTestCase(oslotest_base.BaseTestCase):
     def test_failed_deployments(self):
         seen = make()
         self.assertEqual('', self.explain(seen, 0)['Failed deployments'])
-        # The service that has failed says so, in each of its rows.
-        seen = dataclasses.replace(seen, pools={
-            name: dataclasses.replace(row, failed={
-                NODES[0]: failures.Failure(3, seen.now)}) if name == POOLS['c']
-            else row for name, row in seen.pools.items()})
+        # The service that has failed says so.
+        seen = deployment.record(seen, 'c', failed={
+            NODES[0]: failures.Failure(3, seen.now)})
         self.assertEqual(
             f'3 in a row, the last at {seen.now.isoformat()}',
             self.explain(seen, 0)['Failed deployments'])

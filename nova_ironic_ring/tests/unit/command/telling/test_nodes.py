@@ -76,18 +76,14 @@ class DecisionTestCase(oslotest_base.BaseTestCase):
     def test_offered_by_ring(self):
         desired = self._of(0, 'a', 'b', 'c')
         other = 'a' if desired != 'a' else 'b'
-        where = next(number for number in range(1, 12)
-                     if self._of(number, 'a', 'b', 'c') == other)
         ring = consents.fingerprint(make().rings[make().keys()[0]],
                                     model.Scope())
 
         def offered(consent: model.Consent) -> tuple[str, str]:
             seen = self._with_row(0, other, said=profile.Profile(
                 protocol=profile.PROTOCOL))
-            seen = dataclasses.replace(seen, rows={
-                **seen.rows, NODES[where]: dataclasses.replace(
-                    seen.rows[NODES[where]], last_pass=model.LastPass(
-                        60, seen.now, consent))})
+            seen = deployment.record(
+                seen, other, last_pass=model.LastPass(60, seen.now, consent))
             story = self._explain(seen, 0)
             return story['Offered to'], story['Decision']
         self.assertEqual((desired, f'{desired}: TAKE_OFFERED'),

@@ -82,11 +82,7 @@ class OverviewTestCase(base.BaseTestCase):
         self.assertEqual(1, _of(seen, 'gone').to_fail_over)
 
     def test_stock_driver(self):
-        seen = make()
-        rows = {node: dataclasses.replace(
-            row, profile=None if row.owner == 'b' else row.profile)
-            for node, row in seen.rows.items()}
-        seen = dataclasses.replace(seen, rows=rows)
+        seen = deployment.stock(make(), 'b')
         self.assertEqual(overview.Description(
             overview.StateCode.MEMBER_THAT_SAYS_NOTHING,
             "member, with Nova's own driver"), _of(seen, 'b').is_what)
@@ -125,10 +121,7 @@ class OverviewTestCase(base.BaseTestCase):
 
     def test_service_without_a_node_among_several_rings(self):
         seen = make(services=[service(host) for host in 'abcd'])
-        rows = {node: dataclasses.replace(
-            row, profile=profile.Profile(conductor_group='Rack'))
-            if row.owner == 'c' else row for node, row in seen.rows.items()}
-        seen = dataclasses.replace(seen, rows=rows)
+        seen = deployment.say(seen, 'c', conductor_group='Rack')
         self.assertEqual(2, len(seen.keys()))
         self.assertEqual('rack', seen.keys()[1].scope.conductor_group)
         self.assertEqual('cell cell1, unknown', _of(seen, 'd').ring)

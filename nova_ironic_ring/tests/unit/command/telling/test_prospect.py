@@ -168,16 +168,21 @@ class ExactTestCase(base.BaseTestCase):
         world.cloud.nodes[NODES[number]].instance = None
         self.assertDecision('b: HOLD', world, number)
 
-    def test_newcomer_takes_one_first(self):
+    def test_newcomer_takes_nothing(self):
         world = truth.World()
-        world.add('d')
+        world.add('d', is_new=True)
         seen = world.snapshot()
-        first = [node for node in NODES
-                 if self._decision(world, node)[0] == 'd']
-        self.assertEqual(1, len(first))
-        self.assertEqual('TAKE_FIRST', self._decision(world, first[0])[2])
+        self.assertEqual({'KEEP'}, {
+            self._decision(world, node)[2] for node in NODES})
         self.assertEqual('member', seen.word('d'))
         self.assertExact(world)
+
+    def test_newcomer_with_a_member_record(self):
+        world = truth.World()
+        world.add('d')
+        number = world.number('d')
+        owner = world.cloud.rows[NODES[number]].owner
+        self.assertDecision(f'{owner}: OFFER', world, number)
 
     def test_new_node(self):
         world = truth.World()
@@ -236,8 +241,8 @@ class ExactTestCase(base.BaseTestCase):
         found = {each.me: each.peers or frozenset()
                  for each in prospect.of(seen, key).services}
         self.assertEqual({'alone'}, found.pop('alone'))
-        # Those that have nodes, of which alone there can be members.
-        self.assertEqual({seen.owners - {'alone'}}, set(found.values()))
+        # Those that have a record, of which alone there can be members.
+        self.assertEqual({seen.known - {'alone'}}, set(found.values()))
 
     def test_groups(self):
         world = truth.World(

@@ -96,13 +96,7 @@ class FindTestCase(base.BaseTestCase):
 
     def test_ring_of_one_that_has_changed_its_scope(self):
         seen = make(said=profile.Profile(conductor_group='Rack'))
-        own = sorted(node for node, row in seen.rows.items()
-                     if row.owner == 'b')
-        found = dataclasses.replace(seen, rows={
-            **seen.rows, own[1]: dataclasses.replace(
-                seen.rows[own[1]], last_pass=model.LastPass(
-                    60, deployment.NOW),
-                profile=profile.Profile(shard='one'))})
+        found = deployment.say(seen, 'b', conductor_group=None, shard='one')
         self.assertEqual(
             rings.Key('cell1', model.Scope(None, 'one')), found.key('b'))
         rack = rings.Key('cell1', model.Scope('rack'))
@@ -114,15 +108,10 @@ class FindTestCase(base.BaseTestCase):
         # One without a node has not said anything yet.
         rack = rings.Key('cell1', model.Scope('rack'))
         self.assertEqual(rack, seen.key('d'))
-        seen = dataclasses.replace(seen, rows={
-            node: dataclasses.replace(row, profile=None)
-            if row.owner == 'c' else row for node, row in seen.rows.items()})
+        seen = deployment.stock(seen, 'c')
         self.assertIsNone(seen.key('c'))
         for more in {'shard': 'x', 'conductor_group': None}, {'peers': 'x'}:
-            listed = dataclasses.replace(seen, rows={
-                node: dataclasses.replace(row, profile=dataclasses.replace(
-                    said, **more)) if row.profile else row
-                for node, row in seen.rows.items()})
+            listed = deployment.say(seen, **more)
             self.assertEqual('peers' in more, listed.key('c') is not None)
 
     def test_service(self):

@@ -247,14 +247,12 @@ class DecisionTestCase(base.BaseTestCase):
     def test_what_takes_a_free_node(self):
         self.assertEqual(
             {Decision.CREATE, Decision.TAKE_OFFERED, Decision.TAKE_ABANDONED,
-             Decision.TAKE_SILENT, Decision.TAKE_FIRST,
-             Decision.TAKE_FOR_BUILD},
+             Decision.TAKE_SILENT, Decision.TAKE_FOR_BUILD},
             {decision for decision in Decision if decision.takes})
 
     def test_what_takes_it_without_consent(self):
         self.assertEqual(
-            {Decision.TAKE_ABANDONED, Decision.TAKE_SILENT,
-             Decision.TAKE_FIRST},
+            {Decision.TAKE_ABANDONED, Decision.TAKE_SILENT},
             {decision for decision in Decision if decision.forces})
 
     def test_what_takes_an_instance(self):
@@ -282,11 +280,6 @@ class NewcomerTestCase(base.BaseTestCase):
             self.assertIs(Decision.LEAVE_INSTANCE, held.decision)
         else:
             self.assertIs(verdict, held)
-
-    def test_first(self):
-        self.assertIs(Decision.TAKE_FIRST,
-                      decisions.take_first(True).decision)
-        self.assertIs(Decision.CREATE, decisions.take_first(False).decision)
 
     def test_lost(self):
         self.assertIs(Decision.LEAVE_INSTANCE, decisions.not_taken().decision)

@@ -92,9 +92,6 @@ LINES = [
     (events.LastPassNotSaid(ERROR), 'WARNING',
      'Cannot report to the other services that the passes of this one work: '
      'no'),
-    (events.ScopeNotSaid(ERROR), 'WARNING',
-     'Cannot report to the other services which conductor group and shard '
-     'this one is limited to: no'),
     (events.RecordRemoved('n1', 'b'), 'INFO', 'Node n1 of b, which is absent'),
     (events.RecordNotRemoved('n1', 'b', ERROR), 'ERROR',
      'Cannot delete the record or resource provider of node n1 of b: no'),

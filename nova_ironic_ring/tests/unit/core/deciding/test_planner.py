@@ -34,7 +34,8 @@ class PlannerTestCase(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.current = settings.Settings('me')
-        self.memory = observation.Memory()
+        self.memory = observation.Memory(
+            own_work=observation.OwnWork(is_known=True))
         self.mine = sorted(desired('me', 'a', 'b'))
         self.theirs = sorted(set(NODES) - set(self.mine))
         self.see(me=State.MEMBER, a=State.MEMBER, b=State.MEMBER)
@@ -169,16 +170,18 @@ class DecideTestCase(PlannerTestCase):
             [events.NodeTaken(node, 'a', Decision.TAKE_SILENT)],
             self.plan.happened)
 
-    def _wait_for_a(self, scope: model.Scope | None) -> str:
-        """Wait for a node of a service with any scope.
+    def _wait_for_a(self, said: model.LastPass | None = None) -> str:
+        """Wait for a node of a service.
 
-        :returns: its UUID: this service gets it in a greater ring as well
+        :param said: what it says of its passes, if it has a member record
+        :returns: the UUID of the node, which this service gets in a greater
+            ring as well
         """
         self.more = ring.Ring(['me', 'a', 'b', 'e'], 32)
         node = min(each for each in self.mine
                    if self.more.owner(each) == 'me')
-        self.change(rows={**self.seen.rows, node: model.Row(
-            'a', scope=scope)})
+        self.change(rows={**self.seen.rows, node: model.Row('a')},
+                    said={} if said is None else {'a': said})
         self.decide()
         return node
 
@@ -188,7 +191,7 @@ class DecideTestCase(PlannerTestCase):
         self.decide()
 
     def test_wait_begins_again_with_another_ring(self):
-        node = self._wait_for_a(model.Scope())
+        node = self._wait_for_a(model.LastPass(60))
         # Its owner needs a pass to see that as well.
         for at, decision in ((100, Decision.WAIT), (120, Decision.WAIT),
                              (219, Decision.WAIT),
@@ -197,7 +200,7 @@ class DecideTestCase(PlannerTestCase):
             self.assertIs(decision, self.decision(node), at)
 
     def test_wait_ends_though_the_ring_changes_for_ever(self):
-        node = self._wait_for_a(model.Scope())
+        node = self._wait_for_a(model.LastPass(60))
         rings = self.more, self.seen.standing.ring
         for number in range(1, 10):
             self._see_ring(60 * number, rings[number % 2])
@@ -208,7 +211,7 @@ class DecideTestCase(PlannerTestCase):
 
     def test_wait_for_an_owner_that_knows_no_ring_of_ours(self):
         """It runs Nova's own driver."""
-        node = self._wait_for_a(None)
+        node = self._wait_for_a()
         self._see_ring(100, self.more)
         self.assertIs(Decision.WAIT, self.decision(node))
         self._see_ring(120, self.more)
@@ -347,10 +350,11 @@ class DecideTestCase(PlannerTestCase):
 
 
 class NewcomerTestCase(PlannerTestCase):
-    """A service without a node takes one, and waits for its peers."""
+    """A service whose member record its peers cannot have read yet."""
 
     def setUp(self):
         super().setUp()
+        self.memory.own_work = observation.OwnWork()
         current = ring.Ring({'a', 'b'}, 32)
         self.change(rows={node: model.Row(str(current.owner(node)))
                           for node in self.mine})
@@ -360,28 +364,25 @@ class NewcomerTestCase(PlannerTestCase):
         return [node for node, step in self.plan.steps.items()
                 if step.decision.takes or step.decision.takes_instance]
 
-    def test_one_node_without_consent(self):
-        (node,) = self._takes()
-        self.assertIs(Decision.TAKE_FIRST, self.decision(node))
-        self.assertIn(node, self.mine)
-        self.assertEqual({node: self.seen.rows[node].owner},
-                         self.memory.disputes.taken)
-        self.assertEqual({}, self.memory.waits)
-
-    def test_what_may_be_taken_anyway_is_preferred(self):
+    def test_nothing_with_or_without_consent(self):
         rows = dict(self.seen.rows)
         new, gone, offered = self.mine[2:5]
         del rows[new]
         rows[gone] = model.Row('gone')
         rows[offered] = model.Row('a', 'me')
         self.change(rows=rows)
-        (node,) = self._takes()
-        self.assertIn(node, (new, gone, offered))
-        for other in {new, gone, offered} - {node}:
-            self.assertIs(Decision.WAIT, self.decision(other))
-            self.assertIn('one node first', self.plan.steps[other].why)
+        self.assertEqual([], self._takes())
+        for node in self.mine:
+            self.assertIs(Decision.WAIT, self.decision(node))
+        # They begin when its peers know it.
+        self.assertEqual({}, self.memory.waits)
+        self.assertEqual({}, self.memory.disputes.taken)
+        self.memory.own_work = observation.OwnWork(is_known=True)
+        self.assertEqual([new, gone, offered], sorted(self._takes()))
+        self.assertEqual({*self.mine} - {new, gone, offered},
+                         self.memory.waits.keys())
 
-    def test_instance_of_a_dead_service(self):
+    def test_instances_of_a_dead_service(self):
         self.see(me=State.MEMBER, a=State.MEMBER, b=State.FORCED_DOWN)
         self.change(rows=dict.fromkeys(NODES, model.Row('a')))
         for number in 0, 1:
@@ -389,32 +390,18 @@ class NewcomerTestCase(PlannerTestCase):
         self.change(instances=observation.Instances(of_others={
             f'i{number}': model.Instance('b', self.mine[number])
             for number in (0, 1)}))
-        (node,) = self._takes()
-        self.assertIs(Decision.FAIL_OVER, self.decision(node))
-        (other,) = set(self.mine[:2]) - {node}
-        self.assertIs(Decision.LEAVE_INSTANCE, self.decision(other))
+        self.assertEqual([], self._takes())
+        self.memory.own_work = observation.OwnWork(is_known=True)
+        self.assertEqual(self.mine[:2], sorted(self._takes()))
 
-    def test_other_newcomers_have_the_first_right_to_some(self):
-        everyone = ['me', 'a', 'b', *(f'n{number}' for number in range(5))]
-        (before,) = self._takes()
-        self.assertNotIn(before, desired(*everyone))
-        self.change(others=observation.Others(_membership(
-            **dict.fromkeys(everyone, State.MEMBER))))
-        (node,) = self._takes()
-        self.assertIn(node, desired(*everyone))
-
-    def test_each_begins_with_another_one(self):
-        self.change(rows={})
-        alone = ring.Ring({'me'}, 32)
-        first = set()
-        for host in 'me', 'you', 'they':
-            self.current = settings.Settings(host)
-            known = _membership(**{host: State.MEMBER})
-            self.change(standing=dataclasses.replace(
-                self.seen.standing, membership=known,
-                ring=alone.rebuilt(known.members, 32)))
-            first.update(self._takes())
-        self.assertEqual(3, len(first))
+    def test_what_it_has_it_keeps_and_offers(self):
+        # It has restarted with other settings, or its record was deleted.
+        self.change(rows=dict.fromkeys(NODES, model.Row('me')))
+        self.decide()
+        self.assertEqual(
+            {**dict.fromkeys(self.mine, Decision.KEEP),
+             **dict.fromkeys(self.theirs, Decision.OFFER)},
+            {node: self.decision(node) for node in NODES})
 
     def test_alone(self):
         self.see(me=State.MEMBER)
@@ -548,8 +535,7 @@ class TakenByRingTestCase(PlannerTestCase):
             self.seen.standing.ring, self.current.scope)
 
     def _say(self, consent: model.Consent | None) -> Decision:
-        self.change(said={'a': model.LastPass(
-            60, consent=consent, node='where')})
+        self.change(said={'a': model.LastPass(60, consent=consent)})
         self.decide()
         return self.decision(self.node)
 
@@ -558,7 +544,7 @@ class TakenByRingTestCase(PlannerTestCase):
                       self._say(model.Consent(self.ring)))
         claim = self.plan.steps[self.node].claim
         assert claim is not None
-        self.assertEqual(consents.Basis(self.ring, 'where'), claim.basis)
+        self.assertEqual(self.ring, claim.ring)
         self.assertTrue(claim.is_handed_over)
 
     def test_offer_in_the_row(self):
@@ -566,7 +552,8 @@ class TakenByRingTestCase(PlannerTestCase):
         self.assertIs(Decision.TAKE_OFFERED,
                       self._say(model.Consent('other')))
         claim = self.plan.steps[self.node].claim
-        self.assertIsNone(claim and claim.basis)
+        assert claim is not None
+        self.assertIsNone(claim.ring)
 
     def test_other_ring_is_as_silence(self):
         self.assertIs(Decision.WAIT, self._say(model.Consent('other')))

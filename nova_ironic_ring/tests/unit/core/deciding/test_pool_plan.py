@@ -44,7 +44,8 @@ class PlanBase(base.BaseTestCase):
         self.states = dict.fromkeys(('me', 'a', 'b'), ALIVE)
         self.memory = observation.Memory(standing=observation.Standing(
             membership.Membership(frozenset(self.states), self.states),
-            trust.Trust.FULL, RING))
+            trust.Trust.FULL, RING),
+            own_work=observation.OwnWork(is_known=True))
         self.seen = pool_plan.Seen(
             {}, frozenset(), {}, {},
             rows={pools.uuid_of(MINE): model.Row('me', pool=MINE)})
@@ -166,20 +167,21 @@ class ClaimTestCase(PlanBase):
     def test_one_that_its_owner_lets_go_by_ring(self):
         self.offer(None)
         said = model.LastPass(60, consent=model.Consent(consents.fingerprint(
-            self.memory.standing.ring, self.current.scope)), node='where')
+            self.memory.standing.ring, self.current.scope)))
         self.see(said={'b': said})
         claim = self.decide().claims.steps[HERE].claim
-        self.assertEqual('where', claim.basis.node)
+        self.assertEqual(said.consent.ring, claim.ring)
         self.see(said={'b': model.LastPass(60, consent=model.Consent('r'))})
         self.assertEqual(NOTHING, self.decide().steps[HERE])
 
-    def test_newcomer_has_a_pool_of_the_others_first(self):
-        self.see(rows={})
+    def test_newcomer_leaves_it(self):
+        self.memory.own_work = observation.OwnWork()
         other = next(node for node in NODES if node != HERE
                      and RING.owner(node) == 'me')
         self.put(other)
         plan = self.decide()
-        self.assertIsNone(plan.claims)
+        self.assertFalse(plan.claims.steps[HERE].decision.takes)
+        # One without a record counts by the ring alone.
         self.assertEqual((NOTHING, COUNTS),
                          (plan.steps[HERE], plan.steps[other]))
 

@@ -10,7 +10,6 @@ from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.values import model
-from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
 
 NODE = '00000000-0000-0000-0000-000000000001'
@@ -24,8 +23,7 @@ class UnchangedTestCase(base.BaseTestCase):
         self.row = model.Row('me', made_of=updates.made_of(
             'answer', self.step.decision, 'said'), made_at=900)
         self.seen = updates.Circumstances(
-            {NODE: 'answer'}, 'said', None, frozenset(), {NODE: None}, 1000,
-            10 ** 9)
+            {NODE: 'answer'}, 'said', frozenset(), {NODE: None}, 1000, 10 ** 9)
 
     def unchanged(self, **rows: model.Row) -> frozenset[str]:
         return updates.find(
@@ -93,8 +91,7 @@ class UnchangedTestCase(base.BaseTestCase):
 
     def test_row_that_differs(self):
         for name, value in (('made_of', None), ('made_of', 'else'),
-                            ('taker', 'a'), ('taker', ''),
-                            ('held', frozenset({'code'}))):
+                            ('taker', 'a'), ('taker', '')):
             self.assertEqual(frozenset(), self.unchanged(
                 row=dataclasses.replace(self.row, **{name: value})), name)
 
@@ -107,8 +104,7 @@ class UnchangedTestCase(base.BaseTestCase):
         for seen in (dataclasses.replace(self.seen, answers={NODE: 'else'}),
                      dataclasses.replace(self.seen, answers={}),
                      dataclasses.replace(self.seen, said='else'),
-                     dataclasses.replace(self.seen, busy={NODE}),
-                     dataclasses.replace(self.seen, held=frozenset('x'))):
+                     dataclasses.replace(self.seen, busy={NODE})):
             self.seen = seen
             self.assertEqual(frozenset(), self.unchanged(), seen)
 
@@ -131,15 +127,11 @@ class UnchangedTestCase(base.BaseTestCase):
             row=dataclasses.replace(self.row, made_of=made_of)))
 
 
-class SettingsTestCase(base.BaseTestCase):
+class ProcessTestCase(base.BaseTestCase):
 
-    def test_what_rows_say_of_the_service(self):
+    def test_what_rows_are_made_with(self):
         process = clouds.Process(clouds.Cloud())
-        first = updates.of_settings(settings.Settings('me'), process)
-        self.assertEqual(first, updates.of_settings(
-            settings.Settings('me', full_update_interval=0), process))
-        self.assertNotEqual(first, updates.of_settings(
-            settings.Settings('me', partitions=8), process))
+        first = updates.of_process(process)
+        self.assertEqual(first, updates.of_process(process))
         process.makes_with = lambda: 'another provider.yaml'
-        self.assertNotEqual(first, updates.of_settings(
-            settings.Settings('me'), process))
+        self.assertNotEqual(first, updates.of_process(process))

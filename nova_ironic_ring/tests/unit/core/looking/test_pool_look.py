@@ -106,13 +106,17 @@ class FollowTestCase(pool_base.TakeoverTestCase):
         self.run_passes(2)
         self.assertEqual({'a', 'c'}, self.hosts())
 
-    def test_consent_of_a_former_owner_of_the_row(self):
-        for row in self.cloud.rows.values():
-            if row.owner == 'b':
-                row.sayer = 'a'
+    def test_from_one_whose_record_is_gone(self):
+        # As of one with Nova's own driver.
         self.drain()
-        self.run_passes(1, failing=('b',))
+        tracker = self.services['b'].tracker
+        tracker.make_member = lambda work: None
+        del self.cloud.members['b']
+        self.run_passes(3)
         self.assertEqual({'b'}, self.hosts())
+        del tracker.make_member
+        self.run_passes(3)
+        self.assertEqual({'a', 'c'}, self.hosts())
 
     def test_instances_with_a_task_stay_and_count_once(self):
         self.cloud.instances['i0'] = dataclasses.replace(
@@ -148,13 +152,12 @@ class FollowTestCase(pool_base.TakeoverTestCase):
 
     def test_a_service_consents_only_while_it_trusts_itself(self):
         service = self.services['b']
-        row = self.cloud.rows[pools.uuid_of(self.pool_of_b)]
-        self.assertEqual(
-            service.memory.standing.ring.fingerprint, row.ring)
+        self.assertEqual(service.memory.standing.ring.fingerprint,
+                         self.cloud.members['b'].ring)
         service.world.process.longest_gap = lambda: 1000.0
         service.run_pass()
         self.assertIs(trust.Trust.BLACKOUT, service.memory.standing.trust)
-        self.assertIsNone(row.ring)
+        self.assertIsNone(self.cloud.members['b'].ring)
 
     def test_from_a_service_with_the_ring_driver(self):
         # It gives nothing to pools as long as it lives.

@@ -8,6 +8,7 @@ from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.peers import disputes
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers.trust import Trust
+from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
@@ -32,7 +33,7 @@ class QuietTestCase(base.PassTestCase):
             'rows_of', 'fingerprints', 'makes_with', 'providers')]
         # An instance that appears during the listing is then known.
         self.assertEqual(['ring_services', 'nodes', 'instances_of',
-                          'disabled'], asked)
+                          'disabled', 'has_provider', 'say_member'], asked)
         # Once for the pass, and once for the tracker.
         self.assertEqual(2, self.asked.count('rows_of'))
 
@@ -44,6 +45,14 @@ class QuietTestCase(base.PassTestCase):
         self.assertFalse(done.moves)
         self.assertEqual({Decision.KEEP, Decision.LEAVE}, set(done.counts))
         self.assertEqual(len(NODES), sum(done.counts.values()))
+
+    def test_node_with_the_uuid_of_a_member_record(self):
+        for host in 'Me', 'a':
+            self.cloud.nodes[member.uuid_of(host)] = clouds.Node()
+        self.assertEqual(desired('me', 'a', 'b'), self.run_pass())
+        # Whoever it would be for.
+        self.assertTrue(self.memory.nodes.keys().isdisjoint(
+            map(member.uuid_of, ('me', 'a'))))
 
     def test_the_ring_is_made_once(self):
         before = self.memory.standing.ring
@@ -280,6 +289,21 @@ class ConsentTestCase(base.PassTestCase):
         self.wait(20)
         self.assertIn(node, self.run_pass())
 
+    def test_wait_begins_again_with_another_ring(self):
+        # The owner has offered the node to another by the former ring.
+        base.say(self.cloud, 'a', last_pass=model.LastPass(60))
+        node = min(desired('me', 'a', 'b') & desired('me', 'a', 'b', 'e'))
+        self.record(node, 'a', 'b')
+        self.tracker.drop()
+        self.run_pass()
+        self.wait(100)
+        self.join('e')
+        self.run_pass()
+        self.wait(119)
+        self.assertNotIn(node, self.run_pass())
+        self.wait(1)
+        self.assertIn(node, self.run_pass())
+
     def test_owner_that_says_not_now_is_not_silent(self):
         node = self._of_another('')
         for _ in range(10):
@@ -319,11 +343,10 @@ class ConsentTestCase(base.PassTestCase):
         self.record(node, 'a')
         decided = []
         for seconds in range(0, 600, 30):
-            for each, row in self.cloud.rows.items():
-                if each not in self.owned():
-                    row.say(row.owner, model.LastPass(
-                        200, clouds.EPOCH + datetime.timedelta(
-                            seconds=seconds)))
+            for host in 'a', 'b':
+                base.say(self.cloud, host, last_pass=model.LastPass(
+                    200, clouds.EPOCH + datetime.timedelta(
+                        seconds=seconds)))
             self.run_passes(30, 30)
             decided.append(self.decisions()[node])
         self.assertEqual(14 * [Decision.WAIT] + [Decision.TAKE_SILENT],
@@ -332,9 +355,9 @@ class ConsentTestCase(base.PassTestCase):
     def test_owner_in_a_pass_longer_than_those_before_is_waited_for(self):
         self.configure(measures_passes=True)
         node = min(self.owned())
-        for each, row in self.cloud.rows.items():
-            if each not in self.owned():
-                row.say(row.owner, model.LastPass(100, clouds.EPOCH))
+        for host in 'a', 'b':
+            base.say(self.cloud, host, last_pass=model.LastPass(
+                100, clouds.EPOCH))
         self.run_passes(60, 30)
         self.record(node, 'a')
         self.run_passes(330, 30)
@@ -343,9 +366,8 @@ class ConsentTestCase(base.PassTestCase):
     def test_disabled_owner_whose_passes_fail_is_not_waited_for_for_ever(self):
         # Nobody looks at what it says of its passes any more.
         self.configure(measures_passes=True)
-        for row in self.cloud.rows.values():
-            if row.owner == 'b':
-                row.say('b', model.LastPass(100, clouds.EPOCH))
+        base.say(self.cloud, 'b', last_pass=model.LastPass(
+            100, clouds.EPOCH))
         self.run_passes(60, 60)
         self.change('b', disabled=True)
         self.run_passes(360, 60)
@@ -474,7 +496,7 @@ class ConsentTestCase(base.PassTestCase):
         self.assertEqual('no answer', str(found.error))
         # After a good pass it is not asked again: the nodes have their turns.
         self.run_passes(180, 60)
-        self.assertIsNotNone(self.memory.own_work.node)
+        self.assertTrue(self.memory.own_work.is_said)
         self.assertNotIn('known', self.asked)
         self.assertEqual([], self.happened(events.ProvidersUnknown))
 
@@ -752,6 +774,7 @@ class StartTestCase(base.PassTestCase):
     def setUp(self):
         super().setUp()
         self.cloud.rows.clear()
+        self.cloud.members.clear()
         self.restart()
 
     def _start(self) -> None:
@@ -760,16 +783,37 @@ class StartTestCase(base.PassTestCase):
         self.assertIs(Trust.STARTING, self.memory.standing.trust)
         self.wait(10)
 
+    def _run_unknown_pass(self) -> set[str]:
+        """Run a pass that does not find the record of this service."""
+        self.cloud.members.pop('me', None)
+        return self.run_pass()
+
     def test_newcomer(self):
         self.give_all_to('a', 'b')
         self._start()
-        (first,) = self.run_pass()
-        self.assertIn(first, desired('me', 'a', 'b'))
-        self.assertIs(Decision.TAKE_FIRST, self.decisions()[first])
-        # No more until the others know of it and agree.
-        self.assertEqual({first}, self.run_passes(100, 10))
+        # Nothing before the others agree.
+        self.assertEqual(set(), self.run_passes(100, 10))
+        node, other = sorted(desired('me', 'a', 'b'))[:2]
+        self.assertIs(Decision.WAIT, self.decisions()[node])
+        self.record(node, 'a', 'me')
+        self.assertEqual({node}, self.run_pass())
+        # It waits for the rest as long as any other service.
+        self.assertIn(other, self.memory.waits)
+        self.assertEqual(desired('me', 'a', 'b'), self.run_passes(30, 10))
 
-    def test_newcomer_prefers_what_nobody_has(self):
+    def test_newcomer_whose_record_does_not_arrive(self):
+        self.give_all_to('a', 'b')
+        self.record(min(desired('me', 'a', 'b')), 'a', 'me')
+        del self.cloud.rows[max(desired('me', 'a', 'b'))]
+        self._start()
+        for _ in range(60):
+            self.wait(10)
+            self.assertEqual(set(), self._run_unknown_pass())
+        self.assertFalse(self.memory.own_work.is_known)
+        self.assertEqual({}, self.memory.waits)
+        self.assertEqual(2, len(self.run_pass()))
+
+    def test_newcomer_and_what_nobody_has(self):
         self.give_all_to('a', 'b')
         new = sorted(desired('me', 'a', 'b'))[3]
         del self.cloud.rows[new]
@@ -783,18 +827,23 @@ class StartTestCase(base.PassTestCase):
         self.place(node, 'theirs', 'b')
         self._start()
         self.force_down('b')
-        (first,) = self.run_pass()
-        if first != node:
-            self.assertIs(Decision.LEAVE_INSTANCE, self.decisions()[node])
-        self.assertEqual(1, sum(
-            decision.takes or decision.takes_instance
-            for decision in self.decisions().values()))
+        self.assertEqual(set(), self._run_unknown_pass())
+        self.assertIs(Decision.LEAVE_INSTANCE, self.decisions()[node])
+        self.assertIn(node, self.run_pass())
+        self.assertEqual('me', self.cloud.instances['theirs'].host)
 
     def test_newcomer_that_knows_other_newcomers(self):
-        # Nobody has a node yet: all three see only themselves in the ring.
+        # Nobody has a node yet, and each sees the others by their records.
+        for host in 'a', 'b':
+            base.say(self.cloud, host)
         self._start()
-        (first,) = self.run_pass()
-        self.assertIn(first, desired('me', 'a', 'b'))
+        self.assertEqual(desired('me', 'a', 'b'), self.run_pass())
+        self.assertEqual({'me', 'a', 'b'},
+                         self.memory.standing.membership.members)
+
+    def test_newcomer_that_knows_no_others(self):
+        # They may have started, and have said nothing yet.
+        self.assertEqual(set(), self.run_pass())
         self.assertEqual({'me'}, self.memory.standing.membership.members)
 
     def test_disabled_newcomer(self):
@@ -812,7 +861,8 @@ class StartTestCase(base.PassTestCase):
     def test_newcomer_whose_peers_do_not_want_it(self):
         self.give_all_to('a')
         self._start()
-        self.run_pass()
+        self.assertEqual(set(), self.run_passes(120, 10))
+        self.assertEqual(desired('me', 'a'), self.run_passes(10, 10))
         self.give_all_to('a')
         self.run_pass()
         (dispute,) = self.happened(events.DisputeFound)
@@ -821,7 +871,7 @@ class StartTestCase(base.PassTestCase):
             self.wait(10)
             self.assertEqual(set(), self.run_pass())
         self.wait(10)
-        self.assertEqual(1, len(self.run_pass()))
+        self.assertEqual(desired('me', 'a'), self.run_pass())
 
     def test_restart(self):
         self.give_all_to('me', 'a', 'b')
@@ -847,9 +897,9 @@ class StartTestCase(base.PassTestCase):
         self.assertEqual({NODES[0]}, self.run_pass())
 
     def test_alone_on_an_empty_table(self):
-        # Before there is a record of it.
+        # Before there is a record of it, and before the tracker runs.
         self.cloud.services.clear()
-        self.assertEqual(set(), self.run_pass())
+        self.assertEqual({}, self.decide().listed)
         self.cloud.beat('me')
         self.assertEqual(set(NODES), self.run_pass())
         self.assertIs(Trust.STARTING, self.memory.standing.trust)

@@ -424,19 +424,15 @@ class WorkTestCase(pool_base.PoolPassTestCase):
         return self.services['a'].memory.standing.membership.state('b')
 
     def said(self, host):
-        return [row.last_pass.at for row in self.cloud.rows.values()
-                if row.owner == host and row.last_pass.at]
+        return self.cloud.members[host].last_pass.at
 
     def fail(self, count=12):
         self.run_passes(count, self.CYCLE, failing=('b',))
 
-    def test_one_row_says_when_the_last_good_pass_was(self):
-        for node in NODES[:15]:
-            self.cloud.nodes[node].kind = OTHER
+    def test_record_says_when_the_last_good_pass_was(self):
         for _ in range(3):
             before = self.said('a')
             self.run_passes(1, self.CYCLE)
-            self.assertEqual(1, len(self.said('a')))
             self.assertGreater(self.said('a'), before)
 
     def test_share_of_a_failing_one_goes_to_the_others(self):
@@ -502,18 +498,18 @@ class WorkTestCase(pool_base.PoolPassTestCase):
         service.run_pass()
         self.assertIs(membership.State.MEMBER, self.state())
 
-    def test_pools_that_are_not_listed(self):
+    def test_service_without_a_pool(self):
         service = self.services['a']
-        # As with a row of another driver, where a pool has no node yet.
-        self.cloud.rows['left'] = clouds.Row('a')
         for node in self.cloud.nodes.values():
             node.kind = None
-        for row in list(self.cloud.rows):
-            if row != 'left':
-                del self.cloud.rows[row]
-        service.run_pass()
+        self.cloud.rows.clear()
+        before = self.said('a')
+        self.run_passes(1, self.CYCLE)
         self.assertEqual({}, service.result.found)
-        self.assertIsNotNone(self.cloud.rows['left'].last_pass.at)
+        self.assertGreater(self.said('a'), before)
+        # The others still know it.
+        self.assertEqual({*'abc'}, self.services[
+            'b'].memory.standing.membership.members)
 
 
 class ScopeTestCase(pool_base.PoolPassTestCase):

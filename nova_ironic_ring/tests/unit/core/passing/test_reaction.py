@@ -228,11 +228,20 @@ class FailoverTestCase(_ReactionTestCase):
         self.assertEqual(before, self.owned())
 
     def test_newcomer_takes_nothing(self):
+        self.cloud.members.clear()
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+        base.say(self.cloud, 'me')
+        self.react()
+        self.assertTaken('theirs')
+
+    def test_service_without_a_node_takes_it(self):
         for node in self.owned():
             self.record(node, 'a')
         self.force_down('b')
         self.react()
-        self.assertTaken()
+        self.assertTaken('theirs')
 
     def test_pinned(self):
         self.configure(fails_over=False)
@@ -290,7 +299,7 @@ class OffersTestCase(_ReactionTestCase):
         self.react()
         self.assertOffered()
         self.assertEqual(
-            ['ring_services', 'instances_of', 'rows'],
+            ['ring_services', 'instances_of', 'rows', 'members'],
             [each for each in self.asked
              if each not in ('now', 'longest_gap', 'is_ending')])
 
@@ -304,13 +313,23 @@ class OffersTestCase(_ReactionTestCase):
         self.assertEqual('me', self.cloud.rows[self.first].owner)
 
     def test_it_is_taken_with_a_consent_by_ring(self):
-        self.let_go('a', self.waited[-1])
+        self.let_go('a')
         self.react()
-        self.assertOffered(*self.waited[:-1])
-        self.assertIn('last_passes', self.asked)
+        self.assertOffered(*self.waited)
+        self.assertEqual(1, self.asked.count('members'))
+        self.track()
+        self.assertLessEqual({*self.waited}, self.owned())
+
+    def test_consents_of_all_owners_are_read_together(self):
+        self.record(self.first, 'b')
+        for owner in 'a', 'b':
+            self.let_go(owner)
+        self.react()
+        self.assertEqual({*self.waited}, self.reacted.steps.keys())
+        self.assertEqual(1, self.asked.count('members'))
 
     def test_consent_by_another_ring(self):
-        self.let_go('a', self.waited[-1], model.Consent('other'))
+        self.let_go('a', model.Consent('other'))
         self.react()
         self.assertOffered()
 
@@ -403,11 +422,13 @@ class OffersTestCase(_ReactionTestCase):
         self.assertOffered()
 
     def test_newcomer(self):
-        for node in self.owned():
-            self.record(node, 'a')
+        self.cloud.members.clear()
         self.record(self.first, 'a', taker='me')
         self.react()
         self.assertOffered()
+        base.say(self.cloud, 'me')
+        self.react()
+        self.assertOffered(self.first)
 
     def test_service_that_ends(self):
         self.tracker.process.is_ending = lambda: True
@@ -433,8 +454,9 @@ class OffersTestCase(_ReactionTestCase):
         self.assertOffered(self.first)
         self.assertNotIn('rows_of', self.asked)
 
-    def test_own_row_that_was_taken(self):
-        self.record(self.memory.own_work.node, 'b')
+    def test_service_without_a_node(self):
+        for node in self.owned():
+            self.record(node, 'b')
         self.record(self.first, 'a', taker='me')
         self.react()
         self.assertOffered(self.first)
@@ -606,12 +628,12 @@ class TrustTestCase(_ReactionTestCase):
 
         def stand_still():
             self.tracker.process.longest_gap = lambda: 36
-        self.before['rows_of'] = stand_still
+        self.before['rows'] = stand_still
         self.react()
         self.assertTaken()
         self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
 
-    @ddt.data('ring_services', 'instances_of', 'rows_of', 'rows')
+    @ddt.data('ring_services', 'instances_of', 'rows')
     def test_nova_does_not_answer(self, call):
         self.force_down('b')
         self.before[call] = _fail

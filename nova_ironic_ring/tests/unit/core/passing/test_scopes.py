@@ -152,14 +152,18 @@ class StartTestCase(_ScopesTestCase):
         self.assertLessEqual(max(self.moves.values(), default=0), 1)
         self.assert_settled()
 
-    def test_newcomer_takes_one_node_and_is_found(self):
+    def test_newcomer_is_found_by_its_record_alone(self):
         self.start(ONE, 'a')
         self.run_passes(3)
         self.moves.clear()
         self.start(ONE, 'b')
         self.run_passes(1, ['b', 'a'])
-        self.assertEqual(1, len(self.moves))
+        self.assertNotIn('b', self._owners().values())
         self.assertEqual({'a', 'b'}, self.services['a'].members)
+        self.assertFalse(self.services['b'].memory.own_work.is_known)
+        self.run_passes(1, ['b'])
+        self.assertTrue(self.services['b'].memory.own_work.is_known)
+        self.assertIn('b', self._owners().values())
         self.run_passes()
         self.assert_divided('rack1', 'a', 'b')
         self.assertEqual({1}, set(self.moves.values()))
@@ -201,8 +205,6 @@ class StartTestCase(_ScopesTestCase):
             self.assertNotEqual('c', self.cloud.instances['i'].host)
             self.cloud.instances['i'] = model.Instance('c', node)
             self.cloud.rows[node].owner = 'c'
-            self.cloud.rows[node].say_settings(
-                settings.Settings('c', scope=shard), None)
         self.run_passes(3)
         self.assert_divided('rack1', 'a', 'b')
 
@@ -305,8 +307,8 @@ class StartTestCase(_ScopesTestCase):
             self.services[host].memory = dataclasses.replace(
                 self.services[host].memory, settings=None)
 
-    def test_rows_that_say_nothing_and_are_not_listed(self):
-        # They were with Nova's own driver until now.
+    def test_service_with_rows_of_another_group(self):
+        # It ran Nova's own driver until now.
         self.start(ONE, 'b')
         self.run_passes()
         for node in RACKS['rack2'][:30]:
@@ -316,57 +318,59 @@ class StartTestCase(_ScopesTestCase):
         self.assertIs(State.OTHER_SCOPE, self.services['b'].state('a'))
         self.start(ONE, 'a')
         self.run_passes(1, ['a'])
-        self.assertEqual(20, sum(
-            row.owner == row.sayer == 'a' and node in RACKS['rack2']
-            for node, row in self.cloud.rows.items()))
+        self.moves.clear()
+        self.run_passes(1, ['b'])
+        self.assertIs(State.MEMBER, self.services['b'].state('a'))
+        self.assertEqual({}, self.moves)
         self.run_passes()
         self.assertEqual({'a', 'b'}, self.services['a'].members)
         self.assertEqual({'a', 'b'}, self.services['b'].members)
         self.assert_divided('rack1', 'a', 'b')
         self.assert_settled()
 
-    def test_another_row_is_read_of_one_that_says_nothing(self):
-        self.start(ONE, 'b')
-        self.run_passes()
-        # More than it says anything in at once.
-        for node in RACKS['rack2']:
-            self.cloud.rows[node] = clouds.Row('a')
-        for host in 'xyz':
-            self.cloud.rows[f'of {host}'] = clouds.Row(host)
-        for host in 'axyz':
-            self.cloud.beat(host)
-        self.start(ONE, 'a')
-        self.run_passes(1)
-        read: list[str] = []
-        nova = self.services['b'].tracker.world.nova
-        ask = nova.last_passes
-
-        def last_passes(hosts):
-            read.extend(hosts)
-            return ask(hosts)
-
-        nova.last_passes = last_passes
-        nova.samples['a'] = max(
-            node for node in RACKS['rack2']
-            if self.cloud.rows[node].sayer is None)
-        for _ in range(5):
-            for host in 'xyz':
-                self.cloud.beat(host)
-            self._wait(60)
-            self.services['b'].decide()
-        self.assertIn('a', self.services['b'].members)
-        self.assertEqual({*'axyz'}, {*read})
-        self.assertEqual(5, len(read))
-
-    def test_newcomer_whose_rows_say_nothing_takes_its_first_node(self):
+    def test_newcomer_that_has_nodes_already(self):
+        # As above; an owner that is gone has nodes for it.
         self.start(ONE, 'b')
         self.run_passes()
         self.moves.clear()
         for node in RACKS['rack2'][:3]:
             self.cloud.rows[node] = clouds.Row('a')
+        for node in RACKS['rack1']:
+            self.cloud.rows[node] = clouds.Row('gone')
         self.start(ONE, 'a')
         self.run_passes(1, ['a'])
-        self.assertEqual(1, len(self.moves))
+        self.assertEqual({}, self.moves)
+        self.run_passes(1, ['a'])
+        self.assertLess(1, len(self.moves))
+
+    def test_record_that_vanishes(self):
+        self.start(ONE, 'a', 'b')
+        self.run_passes()
+        node = min(node for node, owner in self._owners().items()
+                   if owner == 'b')
+        self.cloud.nodes[node].instance = 'i'
+        self.cloud.instances['i'] = model.Instance('b', node)
+        tracker = self.services['b'].tracker
+        tracker.make_member = lambda work: None
+        self.cloud.members.pop('b')
+        self.run_passes(1)
+        # It is as one with Nova's own driver, in another scope.
+        self.assertIs(State.OTHER_SCOPE, self.services['a'].state('b'))
+        self.assertEqual({'a'}, self.services['a'].members)
+        self.assertFalse(self.services['b'].memory.own_work.is_known)
+        # It takes nothing, and keeps its instances.
+        self.run_passes(3)
+        self.assertEqual({node}, {
+            node for node, owner in self._owners().items() if owner == 'b'})
+        self.assertEqual('b', self.cloud.instances['i'].host)
+        self.cloud.nodes[node].instance = None
+        del self.cloud.instances['i']
+        del tracker.make_member
+        self.run_passes(2)
+        self.assertEqual({'a', 'b'}, self.services['a'].members)
+        self.run_passes()
+        self.assert_divided('rack1', 'a', 'b')
+        self.assert_settled()
 
     def test_records_of_dead_peers_alone_are_cleaned(self):
         self.start(ONE, 'a', 'b')
@@ -406,13 +410,9 @@ class ChangeTestCase(_ScopesTestCase):
         self.assert_settled()
 
     def test_peers_know_it_after_one_pass(self):
-        # By whichever of its rows they read.
         self.start(TWO, 'c')
         self.run_passes(1, ['c'])
-        self.assertEqual(
-            {self.services['c'].current.scope},
-            {row.scope for row in self.cloud.rows.values()
-             if row.owner == row.sayer == 'c'})
+        self.assertEqual(TWO, self.cloud.members['c'].scope)
         self.run_passes(1, ['a', 'd'])
         self.assertIs(State.OTHER_SCOPE, self.services['a'].state('c'))
         self.assertIs(State.MEMBER, self.services['d'].state('c'))
@@ -512,13 +512,14 @@ class ChangeTestCase(_ScopesTestCase):
     def test_peers_that_cannot_be_told(self):
         self.start(TWO, 'c')
         nova = self.services['c'].tracker.world.nova
-        nova.say_settings = lambda node, current: 1 / 0
+        nova.say_member = lambda said: 1 / 0
         self.run_passes(2)
-        self.assertIn(events.ScopeNotSaid, map(
+        self.assertIn(events.LastPassNotSaid, map(
             type, self.services['c'].result.happened))
+        self.assertFalse(self.services['c'].memory.own_work.is_known)
         # Its former peers go on to offer it nodes, and it takes none.
         self.assertEqual({}, self.moves)
-        del nova.say_settings
+        del nova.say_member
         self.run_passes()
         self.assert_divided('rack2', 'c', 'd', 'e')
 

@@ -50,31 +50,19 @@ class TakerTestCase(base.BaseTestCase):
 
 
 @ddt.ddt
-class BasisTestCase(base.BaseTestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.basis = consents.Basis('r', 'p')
+class LetsTestCase(base.BaseTestCase):
 
     @ddt.data(
-        (True, {}),
-        (True, {'n': model.Row('a', made_of='new')}),
+        (True, model.Consent('r')),
+        (True, model.Consent('r', frozenset('m'))),
         # Withdrawn, for this node or for all.
-        (False, {'consent': model.Consent('r', frozenset('n'))}),
-        (False, {'consent': model.Consent('other')}),
-        (False, {'consent': None}),
-        (False, {'n': model.Row('a', '')}),
-        # Another has one of the rows by now, or nobody.
-        (False, {'n': model.Row('b')}),
-        (False, {'p': model.Row('b', last_pass=model.LastPass(
-            60, consent=model.Consent('r')))}),
-        (False, {'p': model.Row('a')}), (False, {'p': None}),
-        (False, {'n': None}))
+        (False, model.Consent('r', frozenset('n'))),
+        (False, model.Consent('other')), (False, model.Consent('')),
+        (False, None))
     @ddt.unpack
-    def test_holds(self, expected, changes):
-        consent = changes.get('consent', model.Consent('r'))
-        rows = {'n': model.Row('a'), 'p': model.Row(
-            'a', last_pass=model.LastPass(60, consent=consent))} | {
-                node: changes[node] for node in 'np' if node in changes}
-        self.assertIs(expected, self.basis.holds('n', {
-            node: row for node, row in rows.items() if row is not None}))
+    def test_consent(self, expected, consent):
+        self.assertIs(expected, consents.lets(
+            model.LastPass(60, consent=consent), 'r', 'n'))
+
+    def test_owner_that_says_nothing(self):
+        self.assertFalse(consents.lets(None, 'r', 'n'))

@@ -46,6 +46,7 @@ class DueTestCase(base.PassTestCase):
                          self.memory.cleaning.looked_at)
 
 
+@ddt.ddt
 class LeftoversTestCase(base.PassTestCase):
     """Records of nodes that Ironic has no more."""
 
@@ -349,13 +350,16 @@ class LeftoversTestCase(base.PassTestCase):
         self._clean()
         self.assertNotIn(gone[5], self.cloud.rows)
 
-    def test_nova_does_not_answer_about_one_service(self):
+    @ddt.data('members', 'rows_of')
+    def test_nova_does_not_answer_about_one_service(self, call):
+        for host in 'a', 'b':
+            base.say(self.cloud, host)
         gone = sorted(self._give_many())
         self._vanish(*gone[:5])
         # The other dead service is asked for first.
         self.run_passes(540, 60)
         self.before['all_services'] = lambda: self.before.update(
-            rows_of=_fail)
+            {call: _fail})
         self.run_passes(60, 60)
         self.assertEqual(5, len(self.happened(events.RecordRemoved)))
         (failed,) = self.happened(events.RecordNotRemoved)
@@ -420,10 +424,14 @@ class PoolLeftoversTestCase(base.PassTestCase):
         self.assertEqual(3, self.asked.count('rows_of'))
         self.assertNotIn('pools_of', self.asked)
 
+    def test_records_of_a_service_with_other_nodes_are_not_read(self):
+        base.say(self.cloud, 'b', scope=settings.Scope('rack2'))
+        self._clean()
+        # The pass and the tracker read this service's.
+        self.assertEqual(2, self.asked.count('rows_of'))
+
     def test_pools_of_a_service_with_other_nodes(self):
-        for name in self.pools:
-            self.cloud.rows[pools.uuid_of(name)].say_settings(
-                settings.Settings('b', scope=settings.Scope('rack2')), None)
+        base.say(self.cloud, 'b', scope=settings.Scope('rack2'))
         self._leave('gone', self.pools[0], task='deleting')
         before = dict(self.cloud.instances)
         self.assertNotIn('gone', self._clean())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import dataclasses
 import datetime
+from typing import Any
 
 import ddt
 from oslotest import base
@@ -14,6 +15,8 @@ from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
+
+SAID = model.LastPass(60, clouds.EPOCH, model.Consent('r'))
 
 
 class CloudTestCase(base.BaseTestCase):
@@ -51,6 +54,43 @@ class NovaTestCase(CloudTestCase):
         found = self.nova.service('a')
         self.assertEqual('A', found and found.host)
         self.assertIsNone(self.nova.service('d'))
+
+    def _say(self, host: str, **fields: Any) -> None:
+        """Have a service write its record."""
+        clouds.Nova(self.cloud, host).make_member(ports.Saying(
+            settings.Settings(host, scope=settings.Scope('rack1'),
+                              by_shards=True), SAID, **fields))
+
+    def test_members(self):
+        self.cloud.rows = {'1': clouds.Row('A'), '2': clouds.Row('B')}
+        for host in 'A', 'b', 'C':
+            self.cloud.beat(host)
+        self._say('B', held=frozenset({'code'}), ring='r')
+        # One that has no node is known by its record alone.
+        self._say('C')
+        said = model.Member(SAID, settings.Scope('rack1'), True)
+        self.assertEqual(
+            {'a': model.Member(), 'c': said, 'b': dataclasses.replace(
+                said, held=frozenset({'code'}), ring='r')},
+            self.nova.members(['a', 'B', 'C', 'd']))
+        self.assertEqual({}, self.nova.members([]))
+
+    def test_services_with_what_they_say(self):
+        self.cloud.rows = {'1': clouds.Row('A')}
+        for host in 'A', 'b', 'C', 'd':
+            self.cloud.beat(host)
+        for host in 'b', 'C':
+            self._say(host, held=frozenset({'code'}))
+        self.cloud.services['b'] = dataclasses.replace(
+            self.cloud.services['b'], disabled=True)
+        found = {each.host: each for each in self.nova.ring_services()}
+        self.assertEqual({'A', 'C'}, found.keys())
+        self.assertTrue(found['A'].is_asked)
+        self.assertIsNone(found['A'].said)
+        self.assertEqual(
+            (SAID, settings.Scope('rack1'), True, frozenset({'code'})),
+            (found['C'].last_pass, found['C'].scope, found['C'].by_shards,
+             found['C'].held))
 
     def test_rows(self):
         self.cloud.rows = {'1': clouds.Row('A'), '2': clouds.Row('b')}
@@ -212,9 +252,9 @@ class TrackerTestCase(CloudTestCase):
               owner: str | None = None) -> None:
         self.tracker.take('1', _result('1', planner.Step(
             decision, 'so', offer, planner.Claim(None, True, owner))))
-        # What it says of its passes and scope is tested for itself.
+        # When it was made, and of what, is tested for itself.
         row = self.cloud.rows['1']
-        row.sayer = row.last_pass = row.scope = row.made_at = None
+        row.sayer = row.made_at = None
 
     def test_take_and_offer(self):
         self._take(Decision.CREATE)

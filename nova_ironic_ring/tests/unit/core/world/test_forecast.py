@@ -14,6 +14,7 @@ from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.core.world import forecast
+from nova_ironic_ring.tests.unit.core import base as core_base
 from nova_ironic_ring.tests.unit.core.base import NODES
 
 
@@ -26,6 +27,7 @@ class ForecastTestCase(base.BaseTestCase):
                          for host in ('a', 'b', 'c')}
         for host in self.settings:
             self.cloud.beat(host)
+            core_base.say(self.cloud, host)
         self.before = self._by_ring('a', 'b', 'c')
         for node, owner in self.before.items():
             self.cloud.nodes[node] = clouds.Node()
