@@ -30,6 +30,14 @@ CONF = nova.conf.CONF
 conf.register_opts(CONF)
 
 
+def _answer() -> requests.Response:
+    """Return an answer with nothing in it, as the SDK counts answers."""
+    found = requests.Response()
+    found.status_code = 200
+    found.request = requests.Request('GET', 'http://127.0.0.1/').prepare()
+    return found
+
+
 class LimitsTestCase(base.BaseTestCase):
 
     def setUp(self):
@@ -107,13 +115,15 @@ class LimitsTestCase(base.BaseTestCase):
         session = client._client.session
         session.timeout = session.hasty = 0.3
         self.assertRaises(exceptions.ConnectTimeout, client.get, '/users')
+        # Some releases send it twice.
+        sent = self.service.requests
         # Ironic's conductor may be slow: those in haste are sent.
         for _ in range(3):
             with limits.haste():
                 self.assertRaises(
                     exceptions.ConnectTimeout, client.get, '/hasty')
         # After the first of them, the service is silent for all in haste.
-        self.assertEqual(2, self.service.requests)
+        self.assertEqual(sent + 1, self.service.requests)
 
     def test_it_is_asked_again_after_a_while(self):
         client = self.client()
@@ -164,8 +174,7 @@ class LimitsTestCase(base.BaseTestCase):
 
     def test_who_holds_the_lock_of_the_tracker_is_in_haste(self):
         client, held = self.client(), []
-        answer = requests.Response()
-        answer.status_code = 200
+        answer = _answer()
 
         def send(*_: object, **options: object) -> requests.Response:
             lock = lockutils.internal_fair_lock(
@@ -186,8 +195,7 @@ class LimitsTestCase(base.BaseTestCase):
         source = type('Source', (), {})()
         source.virtapi = mock.Mock()
         source.virtapi._compute.rt = tracker
-        answer = requests.Response()
-        answer.status_code = 200
+        answer = _answer()
 
         def send(*_: object, **options: object) -> requests.Response:
             asked.append(options['timeout'])
