@@ -383,7 +383,7 @@ class Service:
         Nova cannot delete a service.
         """
         host = self.settings.host
-        if self._work.is_recorded:
+        if self._work.to_record is None:
             return False
         # The tracker may still know what is gone.
         upstream.forget(self._driver, member.name(host))

@@ -109,10 +109,10 @@ def read_member(stats: Mapping[str, str] | None, owner: str) -> model.Member:
     :param owner: the name of the service
     :returns: nothing said if it cannot be read
     """
-    said = read_profile(stats, owner)
+    found = _member(stats, owner)
+    said = _profile_of(found)
     if said is None:
         return model.Member()
-    found = _said_by(owner, _MEMBER, stats)
     is_understood = said.protocol == profile.PROTOCOL
     ring = found.get('ring')
     return model.Member(
@@ -130,9 +130,21 @@ def read_profile(stats: Mapping[str, str] | None, owner: str
     :param owner: the name of the service
     :returns: None if it cannot be read
     """
+    return _profile_of(_member(stats, owner))
+
+
+def _member(stats: Mapping[str, str] | None, owner: str) -> Mapping[str, Any]:
+    """Return the content of a member record; none if it cannot be read."""
     try:
-        whole = _said_by(owner, _MEMBER, stats)
-        found = whole['profile']
+        return _said_by(owner, _MEMBER, stats)
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+        return {}
+
+
+def _profile_of(said: Mapping[str, Any]) -> profile.Profile | None:
+    """Return the profile in the content of a member record."""
+    try:
+        found = said['profile']
         if not isinstance(found, dict):
             raise TypeError(_MEMBER)
         known = {field.name: found[field.name]
@@ -146,7 +158,7 @@ def read_profile(stats: Mapping[str, str] | None, owner: str
                   for name in ('capabilities', 'traits')
                   if known.get(name) is not None}
         return profile.Profile(**known | listed | {
-            'names': names, 'protocol': int(whole['protocol']),
+            'names': names, 'protocol': int(said['protocol']),
             'pools_limit': int(known.get('pools_limit', 0))})
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         return None

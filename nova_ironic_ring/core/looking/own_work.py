@@ -33,6 +33,11 @@ class Work:
     is_good: bool = False
     is_recorded: bool = False
 
+    @property
+    def to_record(self) -> ports.Saying | None:
+        """What Nova's tracker is to make the record of, if there is none."""
+        return None if self.is_recorded else self.said
+
     def renewed(self, now: datetime.datetime) -> 'Work':
         """Return what to say while a good pass takes long.
 

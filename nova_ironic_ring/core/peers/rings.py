@@ -54,7 +54,7 @@ class Peer:
     :ivar cell: the name of its cell
     :ivar profile: its configuration; None if it says nothing
     :ivar held: the codes of the shards that it says it holds
-    :ivar is_owner: whether it has a record of a node or of a pool
+    :ivar is_owner: whether it has a member record, or one of a node or pool
     """
 
     record: model.Service

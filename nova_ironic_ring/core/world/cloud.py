@@ -658,8 +658,8 @@ class Tracker:
 
         :param work: what the pass has said
         """
-        if work.said is not None and not work.is_recorded:
-            Nova(self.cloud, self.current.host).make_member(work.said)
+        if work.to_record is not None:
+            Nova(self.cloud, self.current.host).make_member(work.to_record)
 
     def check(self, result: node_places.PassResult) -> None:
         """Keep what is to be known while the tracker goes through nodes.

@@ -30,7 +30,7 @@ _CHUNK = 1000
 # What a member record needs, and nobody goes by: no service runs.
 _DOWN_TIME = _CYCLE = 60
 # The names of all member records.
-_MEMBERS = '%' + member.name('')
+_MEMBERS = f'%{member.SUFFIX}'
 # The columns that the database fills in itself.
 _KEYS = ('id',)
 

@@ -319,11 +319,11 @@ class Tracker(clouds.Tracker):
         self._service.memory = memory
 
     def make_member(self, work: own_work.Work) -> None:
-        if work.said is not None and not work.is_recorded:
+        if work.to_record is not None:
             self._service.pause()
             self._service.reach()
             self._service.reach_placement()
-            Nova(self._service).make_member(work.said)
+            Nova(self._service).make_member(work.to_record)
 
     def look(self, listed: tracking.Listed) -> bool:
         with self._service.locked():

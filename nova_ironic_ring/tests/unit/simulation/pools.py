@@ -543,10 +543,10 @@ class Service:
             cloud.rows.pop(uuid, None)
             if not cloud.allocations.get(uuid):
                 cloud.inventories.pop(uuid, None)
-        work = self.result.work
-        if work.said is not None and not work.is_recorded:
+        said = self.result.work.to_record
+        if said is not None:
             self.pause()
-            clouds.Nova(self.world.cloud, self.name).make_member(work.said)
+            clouds.Nova(self.world.cloud, self.name).make_member(said)
         for name, pool in self.result.found.items():
             self._update(name, pool)
 
