@@ -40,15 +40,14 @@ handover_timeout_opt = cfg.IntOpt(
     min=0,
     mutable=True,
     help="""
-Seconds to wait for the consent of a live service before its node is taken.
+Seconds to wait for a free node of a live service with Nova's own driver.
 
-The default of 0 means two passes of the resource tracker of the slower
-service: as long as its passes have lately taken, or as its current one takes,
-and no less than two intervals. Services with this driver give their consent in
-their next pass. A service with Nova's own driver, or one that hangs, gives
-none: the others take its nodes after this time. With thousands of nodes a pass
-takes longer than an interval; if this value is shorter than two passes of a
-service, the log has a WARNING.
+The default of 0 means two intervals between passes of the resource tracker.
+Services with this driver say in each pass by which ring they go: their nodes
+are taken as soon as they go by the same ring, and never before. A service with
+Nova's own driver does not say it, so the others take its nodes after this
+time. With thousands of nodes, a pass takes longer than an interval: set no
+less than two passes of the slowest service with Nova's own driver.
 
 Related options:
 

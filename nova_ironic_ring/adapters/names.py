@@ -148,7 +148,6 @@ NAMES: tuple[Name, ...] = (
     # Compute nodes.
     Name(_TRACKER, 'compute_nodes'),
     Name(_TRACKER, 'stats'),
-    Name(_TRACKER, 'old_resources'),
     Name(_TRACKER, 'provider_configs'),
     Name(_TRACKER, 'update_available_resource',
          call=('context', 'nodename', 'startup='),

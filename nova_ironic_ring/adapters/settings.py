@@ -48,7 +48,6 @@ def read(conf: cfg.ConfigOpts) -> settings.Settings:
         pass_interval=_pass_interval(conf),
         report_interval=conf.report_interval,
         handover_timeout=ours.handover_timeout or 2 * _pass_interval(conf),
-        measures_passes=not ours.handover_timeout,
         fails_over=ours.instance_mobility in ('failover', 'follow'),
         follows=ours.instance_mobility == 'follow',
         failover_after=_failover_after(conf),

@@ -11,7 +11,6 @@ has them.
 from collections.abc import (
     Callable, Collection, Iterable, Iterator, Mapping, Sequence)
 import contextlib
-import copy
 import dataclasses
 import functools
 from importlib import metadata
@@ -1072,37 +1071,6 @@ def update(source: NovaIronicDriver, place: str) -> None:
     """
     source.virtapi._compute.rt.update_available_resource(
         nova_context.get_admin_context(), place)
-
-
-def say(source: NovaIronicDriver, node: str,
-        change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> bool:
-    """Change the statistics of a node's row, and nothing else of the node.
-
-    The resource tracker has a copy of the row, and goes on from that.
-
-    :param source: the driver that the manager has
-    :param node: the node's UUID
-    :param change: returns the statistics that are to be
-    :returns: False if the tracker does not track the node
-    """
-    tracker = source.virtapi._compute.rt
-    found = []
-
-    def write() -> None:
-        row = tracker.compute_nodes.get(node)
-        if row is None:
-            return
-        said = tracker.stats[node]
-        wanted = dict(change(said))
-        for key in said.keys() - wanted.keys():
-            del said[key]
-        said.update(wanted)
-        row.stats = said
-        row.save()
-        tracker.old_resources[node] = copy.deepcopy(row)
-        found.append(node)
-    in_turn_with_tracker(write)
-    return bool(found)
 
 
 def update_when_needed(source: NovaIronicDriver, me: str,

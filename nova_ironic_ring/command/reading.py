@@ -4,7 +4,6 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
-import dataclasses
 import functools
 from importlib import metadata
 from typing import Any, TYPE_CHECKING
@@ -109,9 +108,6 @@ class NodeShow(app.Codes, show.ShowOne):
                     ) -> tuple[Sequence[str], Sequence[object]]:
         seen, (node,) = self.source.read_nodes([parsed_args.node])
         self.see(seen)
-        # An owner does not offer a node on which something is to be built.
-        seen = dataclasses.replace(seen, allocated={
-            node.uuid: self.source.consumers(node.uuid)})
         told = nodes.explain(seen, node)
         return tuple(told), tuple(told.values())
 
@@ -120,8 +116,8 @@ class NodeList(app.Codes, lister.Lister):
     """List nodes: the owner of each, its desired owner, and the decision.
 
     For that, the services of a cell run one pass on a copy in memory, without
-    Placement. So a node on which its owner is to build may show as offered;
-    "node show" knows better.
+    Placement. So a node on which its owner is to build may show as offered; no
+    service takes it before the build has ended.
     """
 
     codes = ('Conductor group', 'Shard', 'Ring', 'Pool', 'Reason',
@@ -233,7 +229,7 @@ class Plan(app.Command, lister.Lister):
         self.say(f'{planning.moves(plan)}. Largest share over the mean: '
                  f'{plan.balance:.2f}, then {plan.balance_after:.2f}.')
         if not plan.is_settled:
-            self.say('This does not end: the services disagree. See '
+            self.say('The services disagree: they go by different rings. See '
                      '"nova-ironic-ring check".')
         listed = prospect.of(seen, key).listed() if has_costs else {}
         if has_costs:

@@ -79,16 +79,7 @@ class _NodesMixin(shared.OnNodeMixin):
         ring = self.ring_service
         if member.is_member(node):
             return ring.is_record_to_be_made()
-        if not ring.is_to_update(node):
-            return False
-        with self.ring_lock:
-            said = ring.offer(node)
-        # Without the lock: the tracker has one of its own, and asks this
-        # driver for nodes while it holds that.
-        if said is not None and ring.write_offer(node, said):
-            return False
-        with self.ring_lock:
-            return not ring.move(node)
+        return ring.is_to_update(node)
 
     def _track_own(self, node: str) -> bool:
         """Have the tracker track a node that has not needed an update yet.
@@ -120,7 +111,7 @@ class _NodesMixin(shared.OnNodeMixin):
             return list(self.ring_service.nodes)
 
     def get_available_resource(self, nodename: str) -> dict[str, object]:
-        """Describe a node, and name the service that may take it.
+        """Describe a node.
 
         :param nodename: the node's UUID
         :returns: as Nova's own driver has it; its ``stats`` are saved with the

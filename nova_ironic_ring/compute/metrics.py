@@ -92,9 +92,8 @@ class Collector(registry.Collector):
                      'How long after a pass the next one is due.',
                      current.pass_interval)
         yield _gauge('handover_timeout_seconds',
-                     'How long consent is waited for.',
-                     ring.memory.work_watch.handover_timeout(
-                         current.me, current))
+                     "How long nodes of services with Nova's own driver are "
+                     'waited for.', current.handover_timeout)
 
     def _nodes(self, ring: node_service.RingService) -> Iterator[core.Metric]:
         steps, now = ring.result.plan.steps, ring.process.now()
@@ -173,8 +172,8 @@ class Collector(registry.Collector):
             yield _gauge(
                 'heartbeat_age_seconds',
                 'Since when the last heartbeat has reached the database.', age)
-        yield _gauge('disputes', 'Services that see another ring.',
-                     len(memory.disputes.hosts))
+        yield _gauge('rings_differ', 'Live services that have acknowledged '
+                     'another ring for long.', len(memory.agreement.lasting))
         yield _gauge('nodes_vanished',
                      'Whether too many nodes are gone to believe it.',
                      memory.vanished.has_too_many)
@@ -202,8 +201,6 @@ class Collector(registry.Collector):
         yield _counter('recoveries_given_up', 'Instances taken over from dead '
                        'services that are not brought to order any more.',
                        counted.recoveries_given_up)
-        yield _counter('disputes_found', 'Services that were found to see '
-                       'another ring.', counted.disputes)
 
 
 def _gauge(name: str, words: str, value: float) -> core.Metric:

@@ -3,11 +3,10 @@
 """One service with single nodes: which are its own, and which it updates."""
 
 import collections
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from collections.abc import Mapping, Sequence
 import contextlib
 import dataclasses
-import itertools
 
 from oslo_log import log as logging
 
@@ -24,14 +23,9 @@ from nova_ironic_ring.core.taking.building import arrivals
 from nova_ironic_ring.core.taking.building import unclaimed
 from nova_ironic_ring.core.taking import leftovers
 from nova_ironic_ring.core.taking import new_nodes
-from nova_ironic_ring.core.taking import rows
 from nova_ironic_ring.core.taking import tracking
 
 LOG = logging.getLogger(__name__)
-
-# The most nodes to take in addition at a time: the look at the services
-# between two passes waits for them.
-_MOST_MOVED = 99
 
 _NODES = node_places.Nodes()
 
@@ -45,9 +39,6 @@ class RingService(service.Service):
         self.result = node_places.PassResult()
         self._pace = turns.Pace()
         self._new = new_nodes.FEW
-        #: The results for nodes that were to move without the tracker; False
-        #: if the tracker is to take them.
-        self._moved: dict[str, bool] = {}
         #: How often nodes were updated, and how often that was not needed.
         self.updated = self.skipped = 0
 
@@ -79,9 +70,7 @@ class RingService(service.Service):
         self._new = new_nodes.NewNodes(self.result.plan.steps.values())
         # Whether the tracker tracks them or not: it may still drop some, if
         # Nova reads from a database that lags behind.
-        changes = self.result.changes
-        self.process.untracked = changes.unchanged.union(changes.offers)
-        self._moved = {}
+        self.process.untracked = self.result.changes.unchanged
         return self.result
 
     def nodes_of_builds(self, nodes: Collection[str]) -> Collection[str]:
@@ -114,91 +103,6 @@ class RingService(service.Service):
             # see that.
             upstream.forget(self._driver, node)
         return True
-
-    def offer(self, node: str) -> Mapping[str, str] | None:
-        """Return the content of a row of which only the offer has changed.
-
-        :param node: the node's UUID
-        :returns: its statistics; None if the tracker has to update the node
-        """
-        step, changes = self.result.plan.steps.get(node), self.result.changes
-        row = changes.offers.get(node)
-        if row is None or row.made_of is None or step is None or (
-                node in changes.turns):
-            return None
-        # What the row says already: there may be something new since.
-        return self._said(node, step, stats.make(
-            self.settings.host, row.made_of, row.made_at))
-
-    def write_offer(self, node: str, said: Mapping[str, str]) -> bool:
-        """Write an offer into a row, or take it back, without the tracker.
-
-        :param node: the node's UUID
-        :param said: what the row is to say
-        :returns: whether there is nothing left to do
-        """
-        def change(before: Mapping[str, str]) -> dict[str, str]:
-            return {**stats.cleaned(before), **said}
-        try:
-            return upstream.say(self._driver, node, change) or (
-                self.nova.say(node, change))
-        except Exception as error:
-            LOG.warning('Cannot write the offer of node %(node)s; the '
-                        'resource tracker writes it later: %(error)s',
-                        {'node': node, 'error': error})
-            return False
-
-    def move(self, node: str) -> bool:
-        """Take a node without the resource tracker, if that is enough.
-
-        It takes other nodes of the pass at the same time.
-
-        :param node: the node's UUID
-        :returns: whether there is nothing left to do: the node is this
-            service's, or another's
-        """
-        steps = self.result.plan.steps
-        if node in self._moved or not rows.can_move(steps.get(node)) or (
-                not self.settings.full_update_interval):
-            return self._moved.get(node, False)
-        chosen = [node, *itertools.islice((
-            each for each, step in steps.items()
-            if rows.can_move(step) and each not in self._moved
-            and each != node), _MOST_MOVED)]
-        try:
-            with self._between() as this:
-                moved = rows.take(this, rows.Wanted(
-                    {each: steps[each] for each in chosen},
-                    self._to_be_made_of(chosen)))
-        except Exception as error:
-            LOG.warning('Cannot take %(count)d nodes directly; the resource '
-                        'tracker takes them, which is slower: %(error)s',
-                        {'count': len(chosen), 'error': error})
-            self._moved |= dict.fromkeys(chosen, False)
-            return False
-        self._note_moved(moved.taken)
-        self._moved |= {each: each in moved.taken | moved.lost
-                        for each in chosen}
-        return self._moved[node]
-
-    def _note_moved(self, nodes: Collection[str]) -> None:
-        """Note that nodes have become this service's without the tracker."""
-        steps = self.result.plan.steps
-        self.process.untracked = self.process.untracked.union(nodes)
-        # For a build on one, the tracker reads it from here.
-        self.result = dataclasses.replace(
-            self.result, plan=self.result.plan.having({
-                node: dataclasses.replace(steps[node], claim=planner.Claim(
-                    None, True, self.settings.host)) for node in nodes}))
-
-    def _to_be_made_of(self, nodes: Iterable[str]) -> dict[str, str]:
-        """Return what the rows of nodes are to say that they were made of."""
-        steps = self.result.plan.steps
-        said = updates.of_process(self.process)
-        answers = self.ironic.fingerprints(
-            node for node in nodes if node in self.ironic.found)
-        return {node: updates.made_of(answer, steps[node].decision, said)
-                for node, answer in answers.items()}
 
     @contextlib.contextmanager
     def updating(self) -> Iterator[None]:
@@ -237,17 +141,15 @@ class RingService(service.Service):
     def react(self) -> service.Reacted:
         result = self._look(_NODES)
         if result.steps:
-            # What was to move in the pass may have belonged to another service
-            # then.
-            for node in result.steps:
-                self._moved.pop(node, None)
+            self.process.untracked |= result.moved
             self.result = dataclasses.replace(
                 self.result, plan=self.result.plan.having(result.steps),
                 orphans=self.result.orphans.difference(
                     each.instance for each in result.taken))
         nodes = self.ironic.for_nova(result.steps)
         self.nodes = {**self.nodes, **nodes}
-        return service.Reacted(nodes, list(result.steps))
+        return service.Reacted(nodes, [
+            node for node in result.steps if node not in result.moved])
 
     def change(self, nodes: Sequence[str]) -> service.Reacted:
         # What has come without the tracker is this service's as well.
@@ -326,16 +228,8 @@ class RingService(service.Service):
         :param found: the statistics that Nova's driver has made of the node
         """
         step = self.result.plan.steps.get(node)
-        return stats.cleaned(found) | ({} if step is None else self._said(
-            node, step, self._made_of(node, step)))
-
-    def _said(self, node: str, step: planner.Step, made: Mapping[str, str]
-              ) -> dict[str, str]:
-        """Return what the row of a node is to say of what was decided."""
-        said = dict(made)
-        if step.in_row is not None:
-            said |= stats.offer(self.settings.host, step.in_row)
-        return said
+        return stats.cleaned(found) | (
+            {} if step is None else self._made_of(node, step))
 
     def _made_of(self, node: str, step: planner.Step) -> dict[str, str]:
         """Return the fingerprint of what the row of a node is made of now."""

@@ -42,7 +42,8 @@ def make(ring: service.Service, recovering: int = 0) -> Report:
             'trust': memory.standing.trust.value,
             'too many nodes have vanished': (
                 'yes' if memory.vanished.is_closed else 'no'),
-            'in dispute with': ', '.join(memory.disputes.hosts) or 'nobody',
+            'another ring on': ', '.join(
+                sorted(memory.agreement.lasting)) or 'no service',
         },
         'instances to recover': recovering,
     })

@@ -304,6 +304,11 @@ class Service:
             result = reaction.run(
                 self.world, self.memory, self.settings, place)
         self._keep(result.memory)
+        if result.said is not None and self._work.said is not None:
+            # For what is said while a pass takes long.
+            self._work = dataclasses.replace(
+                self._work, said=dataclasses.replace(
+                    self._work.said, ring=result.said.ring))
         self._tell(result.happened)
         return result
 

@@ -190,6 +190,8 @@ class Ironic:
         listed, before = self.found, self._prints
         found = {}
         for uuid in nodes:
+            if uuid not in listed:
+                continue
             said, known = listed[uuid], before.get(uuid)
             found[uuid] = (known if known is not None and known[0] == said
                            else (said, _fingerprint(said)))

@@ -444,23 +444,6 @@ class Nova:
         rows, self.own_rows = self.own_rows, []
         return rows
 
-    def say(self, node: str,
-            change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> bool:
-        """Change the statistics of a row that the tracker has no copy of.
-
-        :param node: the node's UUID
-        :param change: returns the statistics that are to be
-        :returns: False if the row is another service's
-        """
-        for row in objects.ComputeNodeList.get_all_by_uuids(
-                self.context, [node]):
-            if model.canonical(row.host) == model.canonical(
-                    self._host or CONF.host):
-                row.stats = dict(change(row.stats or {}))
-                row.save()
-                return True
-        return False
-
     def _service(self, service: objects.Service) -> model.Service:
         return service_of(
             service, self._is_up(service) if self._is_up else None)
@@ -549,9 +532,8 @@ def row_of(row: objects.ComputeNode) -> model.Row:
     # Nova creates a row first, and saves it after Placement has the provider.
     made_of, made_at = ((None, None) if row.updated_at is None
                         else stats.read_made(row.stats, row.host))
-    return model.Row(row.host, stats.taker(row.stats, row.host),
-                     row.hypervisor_hostname if pools.is_pool(
-                         row.hypervisor_hostname) else None,
+    name = row.hypervisor_hostname
+    return model.Row(row.host, name if pools.is_pool(name) else None,
                      stats.read_count(row.stats, row.host),
                      made_of, made_at, bool(row.running_vms))
 

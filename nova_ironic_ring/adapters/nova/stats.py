@@ -23,8 +23,6 @@ from nova_ironic_ring.core.values import profile
 
 # An entry names its author: a former owner's last writing may come after
 # another has the node.
-_GIVER = 'ironic_ring:from'
-_TAKER = 'ironic_ring:to'
 # What a service says of itself, in its member record.
 _MEMBER = 'ironic_ring:member'
 # How many nodes a pool has, for its service when it is started again.
@@ -35,8 +33,8 @@ _MADE = 'ironic_ring:made'
 _FAILURES = 'ironic_ring:failures'
 # The number of them in a report: a row has 64 KiB for all statistics.
 _MOST_FAILURES = 20
-# Whoever knows another version does not go by an offer or a consent.
-_PROTOCOL = 'ironic_ring:protocol'
+# The number of services that a member record names.
+_MOST_HOSTS = 20
 _OURS = 'ironic_ring'
 
 
@@ -47,36 +45,6 @@ def cleaned(stats: Mapping[str, str]) -> dict[str, str]:
     """
     return {key: value for key, value in stats.items()
             if not key.strip().lower().startswith(_OURS)}
-
-
-def offer(giver: str, taker: str) -> dict[str, str]:
-    """Return the entry that offers a node to a service.
-
-    :param giver: the name of the owner
-    :param taker: the name of the service that may take the node; empty if none
-        may now
-    """
-    return {_GIVER: model.canonical(giver), _TAKER: model.canonical(taker),
-            _PROTOCOL: str(profile.PROTOCOL)}
-
-
-def taker(stats: Mapping[str, str] | None, owner: str) -> str | None:
-    """Return the service that may take a node.
-
-    :param stats: the statistics of its row
-    :param owner: the name of its owner
-    :returns: as :class:`nova_ironic_ring.core.values.model.Row` has it
-    """
-    stats = stats or {}
-    if stats.get(_GIVER) != model.canonical(owner):
-        return None
-    # The owner is not silent, so that its node is not taken as if it were.
-    return stats.get(_TAKER) if _is_understood(stats) else ''
-
-
-def _is_understood(stats: Mapping[str, str]) -> bool:
-    """Return whether a row uses offers and consent as this release does."""
-    return stats.get(_PROTOCOL) == str(profile.PROTOCOL)
 
 
 def say_member(said: ports.Saying) -> dict[str, str]:
@@ -90,15 +58,14 @@ def say_member(said: ports.Saying) -> dict[str, str]:
         'profile': dataclasses.asdict(profile.of(current))}
     if last.at is not None:
         found['at'] = last.at.isoformat()
-    if last.consent is not None:
-        found['lets'] = {'ring': last.consent.ring,
-                         'but': sorted(last.consent.but)}
     if said.held is not None:
         found['held'] = ''.join(sorted(said.held))
     if said.ring is not None:
         found['ring'] = said.ring
     if said.has_pools:
         found['pools'] = True
+    if said.differ:
+        found['differ'] = sorted(said.differ)[:_MOST_HOSTS]
     return _say(current.host, _MEMBER, found)
 
 
@@ -113,13 +80,21 @@ def read_member(stats: Mapping[str, str] | None, owner: str) -> model.Member:
     said = _profile_of(found)
     if said is None:
         return model.Member()
-    is_understood = said.protocol == profile.PROTOCOL
     ring = found.get('ring')
     return model.Member(
-        _read_last_pass(found, is_understood), said.scope,
+        _read_last_pass(found), said.scope,
         said.listing == 'shards', _read_held(found),
-        str(ring) if ring is not None and is_understood else None,
-        found.get('pools') is True)
+        # A service that knows another version acknowledges no ring of ours.
+        str(ring) if ring is not None and (
+            said.protocol == profile.PROTOCOL) else None,
+        said.mobility == 'follow', found.get('pools') is True,
+        _read_hosts(found.get('differ')))
+
+
+def _read_hosts(found: Any) -> frozenset[str]:
+    """Return names of services in a member record."""
+    return frozenset(map(str, found[:_MOST_HOSTS])) if (
+        isinstance(found, list)) else frozenset()
 
 
 def read_profile(stats: Mapping[str, str] | None, owner: str
@@ -164,26 +139,13 @@ def _profile_of(said: Mapping[str, Any]) -> profile.Profile | None:
         return None
 
 
-def _read_last_pass(found: Mapping[str, Any], is_understood: bool
-                    ) -> model.LastPass | None:
-    """Return what a member record says of passes.
-
-    :param found: what the record says
-    :param is_understood: whether it is of this version of the protocol; the
-        service consents to nothing otherwise
-    """
+def _read_last_pass(found: Mapping[str, Any]) -> model.LastPass | None:
+    """Return what a member record says of passes."""
     try:
-        at, lets = found.get('at'), found.get('lets')
-        consent = None
-        if lets is not None:
-            consent = model.Consent('') if not is_understood else (
-                model.Consent(str(lets['ring']),
-                              frozenset(map(str, lets['but']))))
-        cycle = float(found['cycle'])
+        at, cycle = found.get('at'), float(found['cycle'])
         # What is no number of seconds, no comparison is true of.
-        return model.LastPass(
-            cycle, _time(at) if at else None, consent) if (
-                0 <= cycle < math.inf) else None
+        return model.LastPass(cycle, _time(at) if at else None) if (
+            0 <= cycle < math.inf) else None
     except (KeyError, OverflowError, TypeError, ValueError):
         return None
 

@@ -673,8 +673,7 @@ def _rows(found: Iterable, cell: str) -> _Rows:
         values = json.loads(said) if said else {}
         owner = host or ''
         if not member.is_member(node):
-            kept.append(snapshot.Row(
-                owner, stats.taker(values, owner), node=node, cell=cell))
+            kept.append(snapshot.Row(owner, node=node, cell=cell))
         elif node == member.name(owner):
             members[model.canonical(owner)] = snapshot.Member(
                 **vars(stats.read_member(values, owner)), cell=cell,

@@ -46,7 +46,7 @@ class FindingCode(enum.Enum):
     SERVICE_WITHOUT_NODE = 'drivers', Severity.WARNING
     PASSES_FAIL = 'services', Severity.ERROR
     FORCED_DOWN_AND_ALIVE = 'services', Severity.WARNING
-    TIMEOUT_TOO_SHORT = 'configuration', Severity.WARNING
+    RINGS_DIFFER = 'configuration', Severity.WARNING
     FAILOVER_RAISED = 'configuration', Severity.WARNING
     START_WITHOUT_LIMIT = 'configuration', Severity.WARNING
     RECORD_WITHOUT_NODE = 'rows', Severity.WARNING

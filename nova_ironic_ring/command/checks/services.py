@@ -335,23 +335,22 @@ def forced(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 service.cell)
 
 
-def timeouts(seen: snapshot.Snapshot) -> Iterator[Finding]:
-    """Services whose timeout is shorter than a handover may take.
+def rings(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Services that have seen others acknowledge another ring for long.
 
     :param seen: what was read
     """
     for host, service in seen.hosts.items():
-        slow = seen.too_slow(host) if seen.lives(host) else {}
-        if slow:
-            slowest = max(sorted(slow), key=lambda each: slow[each])
+        said = seen.members.get(host)
+        if said is not None and said.differ and seen.lives(host):
             yield Finding(
-                FindingCode.TIMEOUT_TOO_SHORT, service.record.host,
-                '[ironic_ring] handover_timeout is '
-                f'{seen.profiles[host].handover_timeout:g} s, and two passes '
-                f'of {slowest} take {slow[slowest]:.0f} s: it may take nodes '
-                'before their owners could consent',
-                'unset the option, so that passes are measured, or raise it, '
-                'and send SIGHUP', service.cell)
+                FindingCode.RINGS_DIFFER, service.record.host,
+                f'for long, it has gone by another ring than '
+                f'{", ".join(sorted(said.differ))}: no free node goes from '
+                'one to the other while both live',
+                'make [ironic] peer_list, conductor_group and shard and '
+                '[ironic_ring] partitions agree on all of them, and send '
+                'SIGHUP', service.cell)
 
 
 def failovers(seen: snapshot.Snapshot) -> Iterator[Finding]:

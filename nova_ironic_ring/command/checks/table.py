@@ -37,7 +37,7 @@ CHECKS: tuple[Check, ...] = (
     Check('Releases of the services', services.protocols),
     Check('Passes of the services', services.work),
     Check('Services forced down', services.forced),
-    Check('Handover timeouts', services.timeouts),
+    Check('Rings of services', services.rings),
     Check('Times until failover', services.failovers),
     Check('Limits of requests', services.limits),
     Check('Records of nodes', records.rows),

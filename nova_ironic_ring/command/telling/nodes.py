@@ -97,7 +97,7 @@ class Story:
         decision = self.step.decision if self.step else None
         return decision is not None and bool(self.owner_name) and (
             decision.takes or decision.takes_instance or decision.offers
-            or decision in (_Decision.HOLD, _Decision.WAIT))
+            or decision is _Decision.WAIT)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -259,35 +259,18 @@ def _as_said(seen: snapshot.Snapshot, host: str, said: snapshot.Member
              ) -> model.Member:
     """Return what a service says in its member record, for a forecast.
 
-    Of its passes, that is that they have always failed, or whom it lets take
-    its nodes, or nothing: a service whose passes work reports that with the
-    first one that it runs.
+    Of its passes, that is that they have always failed, or nothing: a service
+    whose passes work reports that with the first one that it runs.
 
     :param host: its canonical name
     :param said: its record
     """
-    last_pass = said.last_pass
-    if last_pass is not None:
-        is_failing = seen.state(host) is membership.State.NOT_WORKING
-        last_pass = dataclasses.replace(
-            last_pass, at=model.NEVER if is_failing else None) if (
-                is_failing or last_pass.consent is not None) else None
+    is_failing = seen.state(host) is membership.State.NOT_WORKING
+    last_pass = dataclasses.replace(said.last_pass, at=model.NEVER) if (
+        is_failing and said.last_pass is not None) else None
     return model.Member(
-        last_pass, said.scope, said.by_shards, said.held,
-        _consent(seen, host), said.has_pools)
-
-
-def _consent(seen: snapshot.Snapshot, host: str) -> str | None:
-    """Return the ring by which a service lets others take instances in pools.
-
-    Each service counts as seeing the ring that the command sees.
-    """
-    said = seen.profiles.get(host)
-    key = seen.key(host) if host in seen.hosts else None
-    if said is None or key is None or said.mobility != 'follow' or (
-            not seen.has_pools(host)):
-        return None
-    return seen.rings[key].fingerprint
+        last_pass, said.scope, said.by_shards, said.held, said.ring,
+        said.follows, said.has_pools)
 
 
 def _last_seen(service: model.Service, seen: snapshot.Snapshot,

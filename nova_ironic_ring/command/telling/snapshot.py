@@ -14,7 +14,6 @@ import re
 from typing import TypeAlias
 
 from nova_ironic_ring.core.deciding import failures
-from nova_ironic_ring.core.peers import consents
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers import rings
@@ -331,14 +330,6 @@ class Snapshot:
         """
         return self.states.get(model.canonical(host), membership.State.GONE)
 
-    def consent(self, host: str) -> model.Consent | None:
-        """Return by which ring a service lets others take its free nodes.
-
-        :param host: its canonical name
-        """
-        said = self._last_pass(host)
-        return said.consent if said else None
-
     def _last_pass(self, host: str) -> model.LastPass | None:
         """Return what a service says of its passes.
 
@@ -348,22 +339,20 @@ class Snapshot:
         return said.last_pass if said else None
 
     def taker(self, row: Row) -> str | None:
-        """Say who may take a node, by its row or by its owner's consent.
+        """Say who may take a free node, by the ring of its owner.
 
         :param row: its row
-        :returns: as :class:`~nova_ironic_ring.core.values.model.Row` has it
+        :returns: the canonical name of another service; None if nobody may
         """
-        host, said = row.owner_name, self.consent(row.owner_name)
-        node = self.nodes.get(row.node)
-        key = self.key(host) if host in self.hosts else None
+        host, node = row.owner_name, self.nodes.get(row.node)
+        key, said = (self.key(host) if host in self.hosts else None,
+                     self.members.get(host))
         if said is None or node is None or node.instance is not None or (
-                key not in self.rings):
-            return row.taker
+                key not in self.rings
+                or said.ring != self.rings[key].fingerprint(key.scope)):
+            return None
         desired = self.rings[key].owner(node.uuid)
-        # All that it has are for others where it is in no ring.
-        return row.taker if desired == host else consents.taker(
-            node.uuid, row, said,
-            consents.fingerprint(self.rings[key], key.scope), desired)
+        return None if desired == host else desired
 
     def last_pass(self, host: str) -> datetime.datetime | None:
         """Return the time of the last good pass of a service.
@@ -373,16 +362,6 @@ class Snapshot:
         """
         said = self._peers[host].record.last_pass
         return said.at if said else None
-
-    def too_slow(self, host: str) -> dict[str, float]:
-        """Name the members whose passes are too long for a service's timeout.
-
-        :param host: canonical name of the service
-        :returns: how long each may need to hand over a node, in seconds
-        """
-        key = self.key(host)
-        return {} if key is None else self._looked.too_slow(
-            host, self.rings[key].members)
 
     def word(self, host: str) -> str:
         """Return the state of a service in an operator's word.

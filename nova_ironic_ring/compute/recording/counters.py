@@ -30,7 +30,6 @@ class Counters:
     :ivar nodes_taken: by what was decided on the node
     :ivar instances_taken: by whether the service that had the instance is dead
     :ivar instances_not_taken: takeovers that have failed
-    :ivar disputes: services that were found to see another ring
     :ivar reservations: those of nodes for builds, by what has come of them
     :ivar conflicts: nodes that others had when they were to be reserved
     :ivar recoveries_given_up: instances that were taken over, and whose
@@ -42,7 +41,6 @@ class Counters:
     instances_taken: collections.Counter[bool] = dataclasses.field(
         default_factory=collections.Counter)
     instances_not_taken: int = 0
-    disputes: int = 0
     reservations: collections.Counter[Reservation] = dataclasses.field(
         default_factory=collections.Counter)
     conflicts: int = 0
@@ -80,8 +78,6 @@ class Counters:
                         self.instances_taken[event.is_dead] += 1
                     case events.InstanceNotTaken():
                         self.instances_not_taken += 1
-                    case events.DisputeFound():
-                        self.disputes += 1
 
 
 #: Those of this process, which is one service.

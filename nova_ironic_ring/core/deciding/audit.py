@@ -3,8 +3,8 @@
 """Makes audit log entries and notifications of the events of a pass.
 
 There is one entry for each change of owner, of members and of trust, and for
-the beginning and the end of each dispute. Other events only have a line in the
-service's log.
+each service that begins or ends to go by another ring. Other events only have
+a line in the service's log.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,6 @@ import dataclasses
 import enum
 
 from nova_ironic_ring.core.deciding import events
-from nova_ironic_ring.core.peers import disputes
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.values import model
 
@@ -40,10 +39,10 @@ class Code(enum.Enum):
     MEMBER_JOINED = enum.auto()
     MEMBER_LEFT = enum.auto()
     TRUST_CHANGED = enum.auto()
-    #: Another service takes back what this one has taken.
-    DISPUTE_FOUND = enum.auto()
-    #: Nodes may be taken from it again without its consent.
-    DISPUTE_ENDED = enum.auto()
+    #: Another service has acknowledged another ring for long, or no longer
+    #: does.
+    RINGS_DIFFER = enum.auto()
+    RINGS_AGREE = enum.auto()
     #: Somebody runs a command that changes something; then what it has done.
     COMMAND_BEGUN = enum.auto()
     INSTANCE_MOVED = enum.auto()
@@ -182,16 +181,11 @@ def _entries(event: events.Event, view: View) -> Iterator[Entry]:
         case events.TrustChanged():
             yield Entry(Code.TRUST_CHANGED, me, source=event.before.name,
                         target=event.now.name)
-        case events.DisputeFound():
-            for node in event.nodes:
-                yield Entry(Code.DISPUTE_FOUND, me, service=event.host,
-                            node=node)
-        case events.DisputeEnded(dispute=ended):
-            yield Entry(
-                Code.DISPUTE_ENDED, me, service=ended.host,
-                reason=ended.state.name
-                if ended.reason is disputes.Reason.STATE_CHANGED
-                else ended.reason.name)
+        case events.RingsDiffer() | events.RingsAgree():
+            code = (Code.RINGS_DIFFER if isinstance(event, events.RingsDiffer)
+                    else Code.RINGS_AGREE)
+            for host in sorted(event.hosts):
+                yield Entry(code, me, service=host)
 
 
 def _why_dead(host: str, view: View) -> str:

@@ -35,18 +35,16 @@ class Decision(enum.Enum):
     KEEP = 'free and for this service'
     #: It is free, and its desired owner may take it from this service.
     OFFER = 'free and offered to another service'
-    #: It is free and for another service, which has to wait.
-    HOLD = 'free, for another service, and not offered yet'
     #: It is free, for this service, and not recorded yet.
     CREATE = 'free and new'
     #: Its owner lets this service take it.
     TAKE_OFFERED = 'free and taken with consent of its owner'
-    #: Its owner is absent, forced down, gone, not in the peer list, or limited
-    #: to nodes that this one is not among.
+    #: Its owner is absent, forced down, gone, or limited to other nodes than
+    #: this one.
     TAKE_ABANDONED = (
         'free and taken because its owner is absent, down, gone or no peer')
-    #: Its owner is alive, and has let the handover timeout pass, or its
-    #: passes fail.
+    #: Its owner is alive, and runs Nova's own driver, so that this service has
+    #: waited for the handover timeout; or its passes fail.
     TAKE_SILENT = 'free and taken because its owner does not answer'
     #: The scheduler has sent a build for it here, and the resource tracker
     #: does not have it.
@@ -86,7 +84,7 @@ for _each in Decision:
         Decision.LEAVE)
     _each.lists = _each.takes or _each.takes_instance or _each.offers or (
         _each in (Decision.KEEP_INSTANCE, Decision.RECORD_FIRST,
-                  Decision.KEEP, Decision.HOLD))
+                  Decision.KEEP))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -106,12 +104,6 @@ def _verdict(decision: Decision, why: str | None = None) -> Verdict:
 
 
 _KEEP = _verdict(Decision.KEEP)
-_HOLD_BUILDING = _verdict(
-    Decision.HOLD,
-    'free, for another service, and allocated, or being built on')
-_HOLD_TRUST = _verdict(
-    Decision.HOLD, 'free, for another service, and not offered while it is '
-    'not known who is alive')
 _OFFER = _verdict(Decision.OFFER)
 _LEAVE = _verdict(Decision.LEAVE)
 _LEAVE_NARROWER = _verdict(
@@ -132,8 +124,9 @@ _WAIT_ENDING = _verdict(
 _WAIT_TRUST = _verdict(
     Decision.WAIT, 'free, for this service, and waited for while it is not '
     'known who is alive')
-_WAIT_DISPUTE = _verdict(
-    Decision.WAIT, 'free, for this service, and in dispute with its owner')
+_WAIT_RING = _verdict(
+    Decision.WAIT, 'free, for this service, and waited for until its owner '
+    'acknowledges the same ring')
 _WAIT_NEWCOMER = _verdict(
     Decision.WAIT, 'free and for this service, which its peers do not know '
     'yet')
@@ -171,11 +164,9 @@ class Free:
     :ivar row: the node's row; None if there is none
     :ivar owner: what the row's owner is to this service's ring
     :ivar trust: how far this service trusts what it sees of the others
-    :ivar is_building: whether an instance is being built here for the node, or
-        is to be
-    :ivar is_overdue: whether the owner has let the handover timeout pass
-    :ivar is_disputed: whether this service may not take the node without its
-        owner's consent
+    :ivar lets: whether the owner acknowledges the ring of this service; None
+        if it has no member record, as with Nova's own driver
+    :ivar is_overdue: whether the handover timeout has passed
     :ivar is_ending: whether this service is about to end
     :ivar is_narrowed: whether services divide the node which are limited to
         some of this one's
@@ -185,9 +176,8 @@ class Free:
     row: model.Row | None = None
     owner: membership.State = membership.State.GONE
     trust: Trust = _FULL
-    is_building: bool = False
+    lets: bool | None = None
     is_overdue: bool = False
-    is_disputed: bool = False
     is_ending: bool = False
     is_narrowed: bool = False
 
@@ -199,7 +189,7 @@ def decide(me: str, node: Free) -> Verdict:
     :param node: the node's circumstances
     """
     if node.row is not None and node.row.owner_name == me:
-        return _decide_on_own(me, node)
+        return _KEEP if node.desired in (me, None) else _OFFER
     if node.desired != me:
         return _LEAVE
     if node.is_narrowed:
@@ -210,31 +200,19 @@ def decide(me: str, node: Free) -> Verdict:
         return _WAIT_ENDING
     if node.row is None:
         return _CREATE
-    if node.row.taker == me:
+    if node.lets:
         return _TAKE_OFFERED
     if node.trust is not _FULL:
         return _WAIT_TRUST
-    if node.is_disputed:
-        return _WAIT_DISPUTE
     if node.owner is membership.State.NOT_WORKING:
         return _TAKE_NOT_WORKING
     if not node.owner.gives:
         return _TAKE_ABANDONED
-    if node.is_overdue:
-        return _TAKE_SILENT
-    return _WAIT
-
-
-def _decide_on_own(me: str, node: Free) -> Verdict:
-    """Decide on a free node that this service owns."""
-    if node.desired in (me, None):
-        return _KEEP
-    if node.is_building:
-        return _HOLD_BUILDING
-    # Without trust, nobody knows whether the taker lives to take it.
-    if node.trust is not _FULL:
-        return _HOLD_TRUST
-    return _OFFER
+    if node.lets is not None:
+        # It may be building on its nodes, and lets go of them when it sees the
+        # same ring. If it never does, they stay.
+        return _WAIT_RING
+    return _TAKE_SILENT if node.is_overdue else _WAIT
 
 
 def decide_at_once(me: str, desired: str | None) -> Verdict:
@@ -258,8 +236,9 @@ class Occupied:
     :ivar row: the node's row, as far as this service knows
     :ivar is_dead: whether that service is dead, and its instances may be
         taken over
-    :ivar may_follow: whether the instance may go with the ring now: the
-        configuration lets it, and nothing is being done with it
+    :ivar may_follow: whether the instance goes with the ring, once it is idle:
+        the configuration of its service lets it, and if that is not this one,
+        it acknowledges the ring of this one
     :ivar is_elsewhere: whether Nova has the instance on another node, or its
         service runs another driver. Ironic's word alone is not enough:
         whoever owns a node there may write any instance into it
@@ -296,10 +275,7 @@ def decide_on_instance(me: str, node: Occupied) -> Verdict:
         return _LEAVE_ENDING
     if node.is_dead:
         return _FAIL_OVER
-    if node.may_follow and node.row is not None and (
-            node.row.taker == me and node.row.owner_name == node.host):
-        return _TAKE_INSTANCE
-    return _LEAVE_INSTANCE
+    return _TAKE_INSTANCE if node.may_follow else _LEAVE_INSTANCE
 
 
 def _leaves(me: str, node: Occupied) -> bool:
@@ -324,6 +300,11 @@ def hold_back(verdict: Verdict) -> Verdict:
 def take_for_build() -> Verdict:
     """Return the verdict on a node for which a build was sent here."""
     return _TAKE_FOR_BUILD
+
+
+def wait() -> Verdict:
+    """Return the verdict on a node that could not be taken after all."""
+    return _WAIT
 
 
 def record_first() -> Verdict:

@@ -12,8 +12,6 @@ import functools
 
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
-from nova_ironic_ring.core.peers import consents
-from nova_ironic_ring.core.peers import disputes
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import trust
@@ -38,8 +36,8 @@ class Claim:
         to it have to be ended
     :ivar is_handed_over: whether that owner is alive, so that no build may be
         on its way to it
-    :ivar ring: the fingerprint of the ring by which the owner must still let
-        the node go; None if the node is not taken by its consent by ring
+    :ivar ring: the fingerprint of the ring that the owner must still
+        acknowledge; None if the node is not taken with its consent
     """
 
     instance: str | None = None
@@ -57,23 +55,16 @@ class Step:
 
     :ivar decision: the decision
     :ivar why: the reason, as the end of the sentence "the node is ..."
-    :ivar offer: the canonical name of the service that may take the node;
-        empty if nobody may just now; None to say nothing
+    :ivar offer: the canonical name of the service that may take the node; None
+        if nobody may
     :ivar claim: what must still be true when the tracker takes the node; None
         if the node is not listed
-    :ivar by_ring: whether the service's consent by ring contains the offer
     """
 
     decision: Decision
     why: str
     offer: str | None = None
     claim: Claim | None = None
-    by_ring: bool = False
-
-    @property
-    def in_row(self) -> str | None:
-        """The offer to write into the row of the node."""
-        return None if self.by_ring else self.offer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,17 +74,12 @@ class Plan:
     :ivar steps: by the node's UUID
     :ivar happened: the events for the log
     :ivar waits: the nodes that are waited for
-    :ivar disputed: what is known of disputes now
-    :ivar consent: by which ring others may take free nodes of this service,
-        for the steps that are ``by_ring``; None if there are none
     """
 
     steps: Mapping[str, Step] = dataclasses.field(default_factory=dict)
     happened: Sequence[events.Event] = ()
     waits: Mapping[str, observation.Wait] = dataclasses.field(
         default_factory=dict)
-    disputed: disputes.Disputes = disputes.Disputes()
-    consent: model.Consent | None = None
 
     def having(self, steps: Mapping[str, Step]) -> 'Plan':
         """Return the plan with other steps for some nodes.
@@ -108,9 +94,6 @@ class Plan:
         :param memory: what is remembered, which is changed
         """
         memory.waits, memory.taking = self.waits, frozenset()
-        memory.disputes = self.disputed
-        memory.offered = {node: step.offer for node, step in self.steps.items()
-                          if step.by_ring and step.offer}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,14 +104,10 @@ class Needs:
         should own and does not
     :ivar of_others: the node of each instance of others that is on a node for
         this service
-    :ivar misplaced: this service's instances that should go with the ring
-    :ivar offered: free nodes of this service that are for others
     """
 
     rows: Sequence[str] = ()
     of_others: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    misplaced: Sequence[str] = ()
-    offered: Sequence[str] = ()
 
 
 def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
@@ -141,17 +120,9 @@ def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
         return Needs()
     me, owner = current.me, seen.standing.ring.owner
     mine, rows = seen.instances.mine, seen.rows
-    wanted, of_others, misplaced, offered = [], {}, [], []
+    wanted, of_others = [], {}
     for node, instance in seen.nodes.items():
-        desired = owner(node)
-        if desired != me:
-            if desired is None:
-                continue
-            if instance is None:
-                if node in rows:
-                    offered.append(node)
-            elif current.follows and instance in mine:
-                misplaced.append(instance)
+        if owner(node) != me:
             continue
         if instance is not None and instance not in mine:
             of_others[instance] = node
@@ -159,7 +130,7 @@ def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
                 node not in seen.narrowed if instance is None
                 else current.follows):
             wanted.append(node)
-    return Needs(wanted, of_others, misplaced, offered)
+    return Needs(wanted, of_others)
 
 
 def decide(seen: observation.Observation, before: observation.Memory,
@@ -207,15 +178,12 @@ class _Planner:
         self.me = current.me
         self.mine = frozenset(node for node, row in seen.rows.items()
                               if row.owner_name == self.me)
-        self.ring = consents.fingerprint(seen.standing.ring, current.scope)
-        self.rows = self._with_consents()
+        self.ring = seen.standing.ring.fingerprint(current.scope)
         self.is_known = before.own_work.is_known
         # The members stay those of the ring; other services only become known.
         self.members = seen.standing.membership.joined(
             seen.others.membership)
         self.trust = seen.standing.trust
-        self.looked = self._look_for_disputes()
-        self.disputes = self.looked.known
         self.waits: dict[str, observation.Wait] = {}
         # Most nodes are in the same circumstances as many others.
         self._without_row = functools.cache(self._decide_without_row)
@@ -232,69 +200,25 @@ class _Planner:
             verdicts = self._newcomer(verdicts)
         steps = {node: self._step(node, verdict)
                  for node, verdict in verdicts.items()}
-        consent = self._consent(steps)
-        return Plan(
-            steps, self._events(steps), self.waits,
-            self.disputes.noted(
-                {node: self.seen.rows[node].owner_name
-                 for node, step in steps.items() if step.decision.forces},
-                {node for node, step in steps.items()
-                 if step.decision.lists and step.offer is None}), consent)
-
-    def _with_consents(self) -> Mapping[str, model.Row]:
-        """Return the rows, with the offers of consents by ring."""
-        seen = self.seen
-        if not seen.said:
-            return seen.rows
-        return {**seen.rows, **{
-            node: dataclasses.replace(row, taker=consents.taker(
-                node, row, said.consent, self.ring,
-                seen.standing.ring.owner(node)))
-            for node, row in seen.rows.items()
-            if seen.nodes.get(node, '') is None
-            and (said := seen.said.get(row.owner_name)) is not None}}
-
-    def _consent(self, steps: dict[str, Step]) -> model.Consent | None:
-        """Make one consent for all nodes that are offered.
-
-        A row with an offer of its own keeps it.
-
-        :param steps: changed: those that the consent is for
-        :returns: None if only a row or two would change, or if the list of
-            exceptions would be too long
-        """
-        found = {node: step for node, step in steps.items()
-                 if step.offer is not None and self.seen.nodes[node] is None
-                 and (row := self.seen.rows.get(node)) is not None
-                 and row.taker is None}
-        but = frozenset(node for node, step in found.items() if not step.offer)
-        go = len(found) - len(but)
-        if len(found) < 2 or go == 1 or go and len(but) >= consents.MOST:
-            return None
-        for node, step in found.items():
-            steps[node] = dataclasses.replace(step, by_ring=True)
-        # Where none may go, as where Placement does not answer, no row is
-        # written, nor later when they may.
-        return model.Consent(self.ring, but) if go else model.Consent('')
+        return Plan(steps, self._events(steps), self.waits)
 
     # The circumstances of a node, for the tables
 
     def _free(self, node: str) -> decisions.Verdict:
-        row = self.rows.get(node)
+        row = self.seen.rows.get(node)
         desired = self.seen.standing.ring.owner(node)
         is_narrowed = node in self.seen.narrowed
         if row is None:
             return self._without_row(desired, is_narrowed)
         is_of_another = node not in self.mine
         wait = self._wait(node, row) if is_of_another else None
+        said = self.seen.said.get(row.owner_name)
         verdict = decisions.decide(self.me, decisions.Free(
-            desired, row,
-            self.members.state(row.owner) if is_of_another
-            else membership.State.GONE,
-            self._trust_in_free_nodes, node in self.seen.instances.building,
-            wait is not None and node in self.before.waits and wait.is_over(
-                self.seen.at, self._timeout(wait.owner)),
-            is_of_another and not self._may_force(row),
+            desired, row, self._state(row.owner, said),
+            self._trust_in_free_nodes, None if said is None
+            else said.ring == self.ring,
+            wait is not None and node in self.before.waits and (
+                self.seen.at - wait.since >= self.current.handover_timeout),
             self.seen.standing.is_ending, is_narrowed))
         # Waits count only while the peers know this service, and trust is
         # full.
@@ -302,6 +226,16 @@ class _Planner:
                 self.is_known and self.trust is trust.Trust.FULL):
             self.waits[node] = wait
         return verdict
+
+    def _state(self, owner: str, said: model.Member | None
+               ) -> membership.State:
+        """Return what the owner of a node is to the ring of that node."""
+        found = self.members.state(owner)
+        if found.gives and said is not None and said.scope is not None and (
+                not self.current.scope.covers(said.scope)):
+            # A list of peers may name it all the same.
+            return membership.State.OTHER_SCOPE
+        return found
 
     @property
     def _trust_in_free_nodes(self) -> trust.Trust:
@@ -326,11 +260,23 @@ class _Planner:
             desired, is_mine, host, self.seen.rows.get(node),
             host is not None
             and self.members.fails_over(host, self.current),
-            self.current.follows and (
-                not is_mine or instance in known.idle),
+            self._follows(node, host),
             record is not None and (
                 not pools.has(record, node) or host in known.other_drivers),
             self.trust, self.seen.standing.is_ending))
+
+    def _follows(self, node: str, host: str | None) -> bool:
+        """Return whether an instance goes with the ring, once it is idle.
+
+        :param node: its node
+        :param host: the service that lets this one take it; None if it is this
+            service's
+        """
+        if not self.current.follows or host is None:
+            return self.current.follows
+        row, said = self.seen.rows.get(node), self.seen.said.get(host)
+        return row is not None and said is not None and said.follows and (
+            row.owner_name == host and said.ring == self.ring)
 
     def _decide_on_unknown(self, desired: str | None) -> decisions.Verdict:
         """Decide on a node whose instance nobody had to read."""
@@ -341,49 +287,11 @@ class _Planner:
     def _wait(self, node: str, row: model.Row) -> observation.Wait:
         """Return since when this service waits for a node."""
         before = self.before.waits.get(node)
-        # An owner that offers the node to nobody is not silent: the wait
-        # starts again. Nor is one that went without this service.
-        if before is None or before.owner != row.owner or row.taker == '' or (
+        # Its owner may have gone without this service.
+        if before is None or before.owner != row.owner or (
                 self.before.own_work.is_failing):
-            return observation.Wait(
-                row.owner, self.seen.at, self.ring, self.seen.at)
-        # One that offers nothing by a ring has none to see.
-        if before.ring != self.ring and (
-                row.taker is not None or row.owner_name in self.seen.said):
-            return dataclasses.replace(
-                before, ring=self.ring, by_ring_since=self.seen.at)
+            return observation.Wait(row.owner, self.seen.at)
         return before
-
-    def _may_force(self, row: model.Row) -> bool:
-        """Return whether a node may be taken without its owner's consent."""
-        return not self.disputes.is_with(
-            row.owner_name, self.seen.at) and self._is_seen(row)
-
-    def _is_seen(self, row: model.Row) -> bool:
-        """Return whether the owner of a node was known when the ring was made.
-
-        A service that should be a member and is not has taken the node since.
-        """
-        return (row.owner_name in self.members.members
-                or self.members.state(row.owner)
-                is not membership.State.MEMBER)
-
-    def _look_for_disputes(self) -> disputes.Looked:
-        before = self.before.disputes
-        if self.trust is not trust.Trust.FULL or (
-                self.before.own_work.is_failing):
-            before = before.forgotten()
-        return disputes.look(before, disputes.Evidence(
-            {node: row for node in before.taken
-             if (row := self.rows.get(node)) is not None
-             # Its owner has taken it back for a build.
-             and row.taker != ''
-             and node not in self.mine and self._is_seen(row)},
-            self.mine, self.seen.tracked, self.members),
-            self.seen.at, self._timeout(self.me))
-
-    def _timeout(self, host: str) -> float:
-        return self.before.work_watch.handover_timeout(host, self.current)
 
     # A newcomer
 
@@ -409,14 +317,8 @@ class _Planner:
         decision = verdict.decision
         if not decision.lists:
             return self._unlisted(verdict)
-        offer = None
-        if decision.offers or decision is Decision.HOLD:
-            if node in self.seen.instances.building:
-                offer = ''
-            elif decision.offers:
-                offer = self.seen.standing.ring.owner(node)
-        return Step(decision, verdict.why, offer,
-                    self._claim(node, decision))
+        return Step(decision, verdict.why, self.seen.standing.ring.owner(node)
+                    if decision.offers else None, self._claim(node, decision))
 
     def _claim(self, node: str, decision: Decision) -> Claim:
         instance = self.seen.nodes[node]
@@ -429,16 +331,12 @@ class _Planner:
             row is None or self.members.is_lost(row.owner))
         return Claim(None, True, row.owner if row else None, is_abandoned,
                      decision.takes and not is_abandoned,
-                     ring=self.ring if (
-                         decision is Decision.TAKE_OFFERED and row is not None
-                         and row.taker is None) else None)
+                     ring=self.ring if decision is Decision.TAKE_OFFERED
+                     else None)
 
     def _events(self, steps: Mapping[str, Step]) -> list[events.Event]:
-        found: list[events.Event] = [
-            *map(events.DisputeEnded, self.looked.ended),
-            *(events.DisputeFound(
-                each.host, each.nodes, self.current.host)
-              for each in self.looked.new)]
+        found: list[events.Event] = []
+        is_new_ring = self.seen.acknowledged != self.ring
         for node, step in steps.items():
             row = self.seen.rows.get(node)
             if step.decision.takes and row is not None:
@@ -446,7 +344,6 @@ class _Planner:
                         node not in self.before.taking):
                     found.append(events.NodeTaken(
                         node, row.owner, step.decision))
-            elif step.offer and row is not None and step.offer not in (
-                    row.taker, self.before.offered.get(node)):
+            elif step.offer and is_new_ring and row is not None:
                 found.append(events.NodeOffered(node, step.offer))
         return found

@@ -39,8 +39,8 @@ class Seen:
     :ivar narrowed: the nodes that count for services which are limited to some
         of this one's
     :ivar unasked: the nodes that Ironic is no longer asked for
-    :ivar said: what services that have such free nodes say of their passes,
-        and of whom they let take these, by canonical name
+    :ivar said: what services that have such free nodes say in their member
+        records, by canonical name
     """
 
     nodes: Mapping[str, pools.Node]
@@ -55,8 +55,7 @@ class Seen:
     is_alone: bool = False
     narrowed: frozenset[str] = frozenset()
     unasked: frozenset[str] = frozenset()
-    said: Mapping[str, model.LastPass] = dataclasses.field(
-        default_factory=dict)
+    said: Mapping[str, model.Member] = dataclasses.field(default_factory=dict)
 
     @property
     def recorded(self) -> frozenset[str]:
@@ -230,26 +229,7 @@ class _Planner:
         host = str(known.host_name)
         return decisions.decide_on_instance(
             self.current.me, decisions.Occupied(
-                self.owner(uuid), False, host,
-                # A consent covers all nodes, like an offer covers one.
-                model.Row(host, self.current.me)
-                if known.host in self.seen.consenting else None,
+                self.owner(uuid), False, host, None,
                 self.seen.others.fails_over(host, self.current),
-                self.current.follows and known.is_idle,
+                known.host in self.seen.consenting and known.is_idle,
                 not pools.has(known, uuid))).decision
-
-
-def consent(standing: observation.Standing, current: settings.Settings
-            ) -> str | None:
-    """Return the ring by which others may take this service's instances.
-
-    With the ring driver an offer names the taker of each node. Here all rows
-    of a service contain its ring, which also names one taker for each node:
-    the service that sees the same ring.
-
-    :param standing: what this service knows of its peers
-    :param current: its settings
-    :returns: its fingerprint; None if nobody may
-    """
-    return standing.ring.fingerprint if (
-        current.follows and standing.may_take) else None

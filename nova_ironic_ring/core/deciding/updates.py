@@ -74,9 +74,7 @@ class Changes:
     """The listed nodes that this service has already.
 
     :ivar unchanged: the nodes whose rows are as they are to be
-    :ivar offers: the rows that are out of date only in their offer, by the
-        node's UUID
-    :ivar turns: those of both that are updated all the same, because they have
+    :ivar turns: those of them that are updated all the same, because they have
         their turn; when each was last updated, in seconds of the wall clock,
         the oldest first
     :ivar changed: other nodes, and what their rows say that they were made of
@@ -85,7 +83,6 @@ class Changes:
     """
 
     unchanged: frozenset[str] = frozenset()
-    offers: Mapping[str, model.Row] = dataclasses.field(default_factory=dict)
     turns: Mapping[str, float] = dataclasses.field(default_factory=dict)
     changed: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     oldest: float | None = None
@@ -114,7 +111,7 @@ def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
     :param rows: the rows of this service, by the node's UUID
     :param seen: what else the rows are to contain
     """
-    own, changed, offers = dict[str, model.Row](), set(), set()
+    own, changed = dict[str, model.Row](), set()
     for node, step in steps.items():
         row = rows.get(node)
         if row is None or not step.decision.lists:
@@ -128,13 +125,10 @@ def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
         if is_counted_anew or answer is None or (
                 row.made_of != made_of(answer, decision, seen.said)):
             changed.add(node)
-        elif row.taker != step.in_row:
-            offers.add(node)
     at = {node: row.made_at or 0.0 for node, row in own.items()
           if node not in changed and node not in seen.busy}
     return Changes(
-        frozenset(at.keys() - offers),
-        {node: own[node] for node in at.keys() & offers},
+        frozenset(at),
         {node: at[node] for node in sorted(at, key=lambda node: at[node])
          if turns.is_due(node, at[node], seen.now, seen.interval)},
         {node: own[node].made_of for node in changed},

@@ -6,12 +6,12 @@ It reads the services, and makes the members and the ring of them. It alone
 decides how far to trust them.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 import dataclasses
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import one_pass
-from nova_ironic_ring.core.peers import disputes
+from nova_ironic_ring.core.peers import agreement
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import shards
@@ -22,9 +22,6 @@ from nova_ironic_ring.core.values import model
 # The number of passes in which nodes that were believed deleted count, so that
 # nodes that vanish one by one reach the limit as well.
 _VANISHING_PASSES = 10
-# A service with Nova's own driver drops a node at once that leaves its group.
-# If it has the same node in this number of passes, it has not dropped it.
-_SILENT_PASSES = 3
 
 
 def between_passes(this: one_pass.Pass) -> None:
@@ -41,7 +38,6 @@ def between_passes(this: one_pass.Pass) -> None:
     if not this.standing.is_trusted:
         # Nova may answer again when the next pass looks.
         this.memory.waits = {}
-        this.memory.disputes = this.memory.disputes.forgotten()
 
 
 def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
@@ -54,6 +50,7 @@ def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
     :returns: whether this service has a record
     """
     world, current, memory = this.world, this.current, this.memory
+    this.is_pass = is_pass
     services = world.nova.ring_services()
     own = next((service for service in services
                 if service.name == current.me), None)
@@ -69,8 +66,8 @@ def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
     memory.own_work = dataclasses.replace(
         memory.own_work, is_known=this.said is not None
         and current.shares(this.said.scope))
-    ended = _follow_settings(this)
-    was, work_watch = memory.standing, memory.work_watch
+    _follow_settings(this)
+    was = memory.standing
     watch = memory.watch.look(services, world.process.now())
     confidence = trust.look(memory.confidence, trust.Heartbeat(
         own, world.process.longest_gap()), watch, current)
@@ -92,11 +89,7 @@ def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
             members.members, current.partitions, deal),
         world.process.is_ending(), other_listing)
     this.happened.extend(_work_changed(was.membership, memory))
-    this.happened.extend(map(events.DisputeEnded, ended.ended(
-        disputes.Reason.OPTIONS_CHANGED, members)))
-    if is_pass:
-        this.happened.extend(_timeout_is_short(
-            this, work_watch.too_slow(was.membership.members, current)))
+    this.happened.extend(_look_at_rings(this, services))
     if other_listing != was.other_listing:
         this.happened.append(events.ListingDiffers(
             other_listing, current.by_shards))
@@ -113,19 +106,36 @@ def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
     return own is not None
 
 
-def _follow_settings(this: one_pass.Pass) -> disputes.Disputes:
-    """Forget what new settings invalidate.
-
-    :returns: the disputes that they may have ended
-    """
+def _follow_settings(this: one_pass.Pass) -> None:
+    """Forget what new settings invalidate."""
     memory, current = this.memory, this.current
     if memory.settings == current:
-        return disputes.Disputes()
-    ended, was = memory.disputes, memory.settings or current
-    memory.settings, memory.disputes = current, disputes.Disputes()
+        return
+    was, memory.settings = memory.settings or current, current
+    memory.agreement = memory.agreement.restarted()
     if was.scope != current.scope:
         memory.nodes = {}
-    return ended
+
+
+def _look_at_rings(this: one_pass.Pass, services: Sequence[model.Service]
+                   ) -> Iterator[events.Event]:
+    """Log once which services lastingly acknowledge another ring.
+
+    If this service's own record was not written, the others went without it.
+    """
+    memory, standing = this.memory, this.standing
+    before = memory.agreement
+    if not standing.is_trusted or not memory.own_work.is_working:
+        memory.agreement = before.restarted()
+        return
+    memory.agreement = before.look(services, agreement.Known(
+        memory.watch.at, standing.ring.fingerprint(this.current.scope),
+        standing.membership, memory.work_watch.cycle), this.current)
+    lasting = memory.agreement.lasting
+    if lasting - before.lasting:
+        yield events.RingsDiffer(lasting - before.lasting)
+    if before.lasting - lasting:
+        yield events.RingsAgree(before.lasting - lasting)
 
 
 def _deal(this: one_pass.Pass, members: membership.Membership,
@@ -187,21 +197,22 @@ def at_all_services(this: one_pass.Pass) -> observation.Others:
     :param this: the pass
     """
     services, memory = read_all_services(this), this.memory
+    said = _with_records(this, services)
+    if this.is_pass:
+        _look_at_work(this, said, memory.watch)
     return observation.Others(
         membership.assess(
-            _with_scopes(this, services), this.current, memory.watch),
+            said, this.current, memory.watch, memory.work_watch),
         {service.name for service in services} == {this.current.me})
 
 
-def _with_scopes(this: one_pass.Pass, services: Sequence[model.Service]
-                 ) -> Sequence[model.Service]:
-    """Read the scopes of services that are not in the ring.
+def _with_records(this: one_pass.Pass, services: Sequence[model.Service]
+                  ) -> Sequence[model.Service]:
+    """Read what services say of themselves that are not in the ring.
 
     It reads only those of live services that are disabled: the nodes of lost
     ones go to anybody, and the others are about to be in a ring.
     """
-    if this.current.peers is not None:
-        return services
     known = this.standing.membership.states
     wanted = sorted(
         host for host, state in membership.assess(
@@ -210,26 +221,6 @@ def _with_scopes(this: one_pass.Pass, services: Sequence[model.Service]
     said = this.world.nova.members(wanted) if wanted else {}
     return [service.saying(said[service.name])
             if service.name in said else service for service in services]
-
-
-def at_silent_owners(this: one_pass.Pass, rows: Mapping[str, model.Row]
-                     ) -> None:
-    """Log once the services that keep nodes of this one and are no peers.
-
-    :param this: the pass
-    :param rows: the rows of nodes that are for this service, by UUID
-    """
-    silent, before = this.standing.membership.silent, this.memory.silent
-    counts = {node: before.nodes.get(node, 0) + 1
-              for node, row in rows.items() if row.owner_name in silent}
-    found = frozenset(
-        rows[node].owner_name for node, count in counts.items()
-        if count >= _SILENT_PASSES) - before.said
-    if found:
-        this.happened.append(events.SilentOwners(
-            found, this.current.scope))
-    this.memory.silent = observation.Silent(
-        counts, found | (before.said & silent))
 
 
 def _list_differs(before: membership.Membership, now: membership.Membership
@@ -276,22 +267,6 @@ def _work_changed(before: membership.Membership, memory: observation.Memory
     for host in sorted(were - are):
         if members.state(host).gives:
             yield events.PassesWork(host)
-
-
-def _timeout_is_short(this: one_pass.Pass, were: Mapping[str, float]
-                      ) -> Iterator[events.Event]:
-    """Log if the handover timeout is too short.
-
-    This service needs two passes as well.
-
-    :param were: the services for which it was too short before
-    """
-    current, memory = this.current, this.memory
-    are = memory.work_watch.too_slow(
-        memory.standing.membership.members, current)
-    if are and not were:
-        host, needed = max(sorted(are.items()), key=lambda each: each[1])
-        yield events.TimeoutTooShort(host, needed, current.handover_timeout)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -55,6 +55,8 @@ class Pass:
         all were last read; none if that was not since it began
     :ivar said: what this service's member record says; None if it has none,
         or if that was not read
+    :ivar is_pass: whether it is a pass, in which it is looked at those of
+        others
     """
 
     def __init__(self, world: ports.Ports, current: settings.Settings,
@@ -76,6 +78,7 @@ class Pass:
         self.services_read_at = memory.watch.at
         self.alive: frozenset[str] = frozenset()
         self.said: model.Member | None = None
+        self.is_pass = False
 
     @property
     def standing(self) -> observation.Standing:

@@ -93,19 +93,18 @@ def services(this: one_pass.Pass, hosts: Iterable[str],
     return observation.Others()
 
 
-def consents(this: one_pass.Pass, rows: Iterable[model.Row],
-             members: membership.Membership) -> dict[str, model.LastPass]:
-    """Read the consents by ring for free nodes that are waited for.
+def owners(this: one_pass.Pass, rows: Iterable[model.Row],
+           members: membership.Membership) -> dict[str, model.Member]:
+    """Read what live owners of nodes that are waited for say of themselves.
 
     :param this: the pass
     :param rows: the rows of these nodes
     :param members: what the owners are
-    :returns: what each says of its passes, by canonical name; of none with
-        Nova's own driver
+    :returns: their member records, by canonical name; of none with Nova's own
+        driver
     """
-    owners = {row.owner for row in rows
-              if row.taker is None and members.state(row.owner).gives
-              and row.owner_name != this.current.me}
-    found = this.world.nova.members(sorted(owners)) if owners else {}
-    return {host: said.last_pass for host, said in found.items()
-            if said.last_pass is not None}
+    hosts = {row.owner for row in rows if members.state(row.owner).gives
+             and row.owner_name != this.current.me}
+    found = this.world.nova.members(sorted(hosts)) if hosts else {}
+    return {host: said for host, said in found.items()
+            if said.scope is not None}

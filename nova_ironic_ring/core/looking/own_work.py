@@ -50,17 +50,15 @@ class Work:
                 last, at=_next(last.at, now))))
 
 
-def say(this: one_pass.Pass, consent: model.Consent | None = None,
-        ring: str | None = None, has_pools: bool = False) -> Work:
+def say(this: one_pass.Pass, has_pools: bool = False) -> Work:
     """Write the member record of this service.
 
     A pass is a good one if it has trusted what it saw of the others, and if
-    Placement answers: otherwise Nova's tracker updates no node.
+    Placement answers: otherwise Nova's tracker updates no node. A good pass
+    acknowledges the ring by which it went: others may take what that ring
+    gives to them.
 
     :param this: the pass
-    :param consent: by which ring others may take its free nodes
-    :param ring: by which ring others may take its instances that are in pools;
-        None if nobody may
     :param has_pools: whether its compute nodes are pools
     """
     memory = this.memory
@@ -75,8 +73,9 @@ def say(this: one_pass.Pass, consent: model.Consent | None = None,
     has_moved = at is not None and at != own.shown
     said = ports.Saying(this.current, model.LastPass(
         memory.work_watch.cycle, _next(
-            at, this.world.process.wall_time()) if is_good else at,
-        consent if is_trusted else None), memory.held, ring, has_pools)
+            at, this.world.process.wall_time()) if is_good else at),
+        memory.held, memory.standing.ring.fingerprint(this.current.scope)
+        if is_good else None, has_pools, memory.agreement.lasting)
     with this.going_on(events.LastPassNotSaid):
         this.world.nova.say_member(said)
     memory.own_work = observation.OwnWork(
@@ -84,6 +83,27 @@ def say(this: one_pass.Pass, consent: model.Consent | None = None,
         own.is_said and not has_moved)
     return Work(said, is_good,
                 this.said is not None and has_provider is not False)
+
+
+def acknowledge(this: one_pass.Pass) -> ports.Saying | None:
+    """Say between two passes that the ring has changed.
+
+    So its peers need not wait for the next pass. A service whose last pass was
+    not good acknowledges no ring, and says nothing.
+
+    :param this: the look, in which the record was read
+    :returns: what the record says now; None if nothing was written
+    """
+    said, memory = this.said, this.memory
+    ring = memory.standing.ring.fingerprint(this.current.scope)
+    if said is None or said.ring in (None, ring) or (
+            said.last_pass is None or not memory.standing.may_take):
+        return None
+    found = ports.Saying(this.current, said.last_pass, memory.held, ring,
+                         said.has_pools, memory.agreement.lasting)
+    with this.going_on(events.LastPassNotSaid):
+        this.world.nova.say_member(found)
+    return found
 
 
 def _next(last: datetime.datetime | None, now: datetime.datetime

@@ -30,7 +30,6 @@ def observe(this: one_pass.Pass, begun: listing.Beginning) -> pool_plan.Seen:
         seen = _with_consent(this, _observe(this, pool_plan.Seen(
             nodes, begun.mine, {}, {}, narrowed=begun.narrowed,
             unasked=begun.unasked)))
-    look.at_silent_owners(this, seen.other_rows)
     return seen
 
 
@@ -70,7 +69,7 @@ def _observe(this: one_pass.Pass, seen: pool_plan.Seen) -> pool_plan.Seen:
             uuid: instance.node for uuid, instance in unknown.items()},
         of_others=of_others,
         others=members, rows=own, other_rows=other_rows,
-        is_alone=services.is_alone, said=others.consents(this, [
+        is_alone=services.is_alone, said=others.owners(this, [
             row for node, row in other_rows.items()
             if seen.nodes[node].instance is None], members))
 
@@ -119,10 +118,10 @@ def _with_consent(this: one_pass.Pass, seen: pool_plan.Seen
 
     These are read again, because they may have no task.
     """
-    mine = pool_plan.consent(this.standing, this.current)
-    nova = this.world.nova
-    if mine is None:
+    nova, current = this.world.nova, this.current
+    if not current.follows or not this.standing.may_take:
         return seen
+    mine = this.standing.ring.fingerprint(current.scope)
     owners = sorted({
         instance.host for instance in seen.of_others.values()
         if instance.host is not None
@@ -132,7 +131,7 @@ def _with_consent(this: one_pass.Pass, seen: pool_plan.Seen
     consenting = frozenset(
         host for host in owners
         if (found := said.get(model.canonical(host))) is not None
-        and found.ring == mine)
+        and found.follows and found.ring == mine)
     again = [uuid for uuid, instance in seen.of_others.items()
              if instance.host in consenting]
     if not again:

@@ -24,6 +24,7 @@ from nova_ironic_ring.core.taking.building import unclaimed
 from nova_ironic_ring.core.taking import leftovers
 from nova_ironic_ring.core.taking import pool_return
 from nova_ironic_ring.core.taking import pool_takeover
+from nova_ironic_ring.core.taking import rows as rows_of_nodes
 from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
@@ -51,15 +52,17 @@ class PassResult(places.PassResult):
 
 
 @dataclasses.dataclass(frozen=True)
-class ReactionResult(places.Result):
+class ReactionResult(places.ReactionResult):
     """The result of a look between two passes.
 
-    :ivar steps: what was decided, by the node that the tracker is to record:
-        its instance has become this service's, or it is free and offered to it
+    :ivar steps: what was decided on nodes that have become this service's, or
+        that the tracker is to record for it, by UUID
+    :ivar moved: those of them that are recorded already
     """
 
     steps: Mapping[str, planner.Step] = dataclasses.field(
         default_factory=dict)
+    moved: frozenset[str] = frozenset()
 
 
 class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
@@ -79,8 +82,8 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
             seen = _observe(this, observation.Observation(
                 world.process.now(), memory.standing, begun.nodes, rows,
                 observation.Instances(begun.mine),
-                tracked=world.process.tracked(), narrowed=begun.narrowed))
-        look.at_silent_owners(this, seen.rows)
+                tracked=world.process.tracked(), narrowed=begun.narrowed,
+                acknowledged=this.said.ring if this.said else None))
         this.happened.extend(others.elsewhere(
             memory.instances, seen.nodes, seen.instances.of_others,
             seen.instances.other_drivers))
@@ -106,6 +109,8 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
         with this.asking(one_pass.Port.NOVA):
             plan = takeover.take_over(this, plan, seen)
             plan = pool_return.take_over(this, plan, seen)
+        moved = rows_of_nodes.take(this, plan.steps)
+        plan = moved.corrected(plan, this.current.host)
         listed = {node: seen.nodes[node] for node, step in plan.steps.items()
                   if step.decision.lists}
         _empty_pools(this, pool_return.Own(seen.nodes, rows), expected)
@@ -117,16 +122,18 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
         builds.release_ended(this, seen.nodes)
         leftovers.clean(this, pool_return.Own(seen.nodes, rows))
         busy = _kept_away(this, listed) | _without_provider(this, rows)
-        said = own_work.say(this, plan.consent)
+        said = own_work.say(this)
         this.happened.append(_count(plan))
+        found = updates.find(plan.steps, rows, updates.Circumstances(
+            this.world.ironic.fingerprints(listed),
+            updates.of_process(this.world.process), busy, listed,
+            this.world.process.wall_time().timestamp(),
+            this.current.full_update_interval))
         return PassResult(
             this.memory, this.taken, this.happened,
             _orphans(this, seen, plan), said, plan, listed,
-            updates.find(plan.steps, rows, updates.Circumstances(
-                this.world.ironic.fingerprints(listed),
-                updates.of_process(this.world.process), busy, listed,
-                this.world.process.wall_time().timestamp(),
-                this.current.full_update_interval)))
+            dataclasses.replace(
+                found, unchanged=found.unchanged | moved.taken))
 
     def react(self, this: one_pass.Pass,
               seen: observation.Observation | None) -> ReactionResult:
@@ -139,10 +146,13 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
             taken = {each.node for each in this.taken}
             steps = {node: step for node, step in plan.steps.items()
                      if node in taken}
-        # A failure now would hide what was taken. Offers can wait.
-        if not this.taken:
-            steps = _offered(this)
-        return ReactionResult(this.memory, this.taken, this.happened, steps)
+        # A failure now would hide what was taken. Free nodes can wait.
+        if this.taken:
+            return ReactionResult(
+                this.memory, this.taken, this.happened, steps=steps)
+        steps, moved = _take_free(this)
+        return ReactionResult(
+            this.memory, (), this.happened, steps=steps, moved=moved)
 
     def change(self, this: one_pass.Pass, nodes: Sequence[str]
                ) -> places.ChangeResult:
@@ -171,46 +181,19 @@ def _observe(this: one_pass.Pass, seen: observation.Observation
     """
     nova = this.world.nova
     needs = planner.needs(seen, this.current)
-    building = _building(this, seen, needs)
     rows = nova.rows(needs.rows) if needs.rows else {}
     of_others, other_drivers = others.instances(this, needs.of_others, rows)
-    idle = frozenset(
-        uuid for uuid, instance in nova.instances(needs.misplaced).items()
-        if instance.is_idle) if needs.misplaced else frozenset()
     services = others.services(
         this, {row.owner for row in rows.values()} | {
             str(instance.host) for instance in of_others.values()
             if instance.host},
         bool(needs.rows) and not this.memory.own_work.is_known)
-    said = others.consents(
-        this, [row for node, row in rows.items() if seen.nodes[node] is None],
-        this.standing.membership.joined(services.membership))
+    said = others.owners(this, rows.values(), this.standing.membership.joined(
+        services.membership))
     return dataclasses.replace(
         seen, rows={**seen.rows, **rows}, others=services, said=said,
         instances=observation.Instances(
-            seen.instances.mine, idle, building, of_others, other_drivers))
-
-
-def _building(this: one_pass.Pass, seen: observation.Observation,
-              needs: planner.Needs) -> frozenset[str]:
-    """Return the nodes to be offered that this service is to build on.
-
-    A build waits inside nova-compute for its turn, and until then has only an
-    allocation of its node in Placement.
-    """
-    # Without trust, nothing is offered anyway.
-    asked = needs.offered if this.standing.is_trusted else ()
-    try:
-        found = this.world.placement.in_use(asked) if asked else frozenset()
-    except Exception as error:
-        # Nova has answered: this is no outage of Nova.
-        this.happened.append(events.NodesNotOffered(needs.offered, error))
-        return frozenset(needs.offered)
-    without_node = seen.instances.mine - set(seen.nodes.values())
-    if without_node and needs.offered:
-        found |= {instance.node for instance in this.world.nova.instances(
-            without_node).values() if instance.node}
-    return frozenset(found)
+            seen.instances.mine, of_others, other_drivers))
 
 
 def _empty_pools(this: one_pass.Pass, own: pool_return.Own,
@@ -286,38 +269,52 @@ def _count(plan: planner.Plan) -> events.PassDone:
     ) or any(isinstance(each, events.NodeOffered) for each in plan.happened))
 
 
-def _offered(this: one_pass.Pass) -> dict[str, planner.Step]:
-    """Find nodes that the last pass waits for and that are offered now."""
+def _take_free(this: one_pass.Pass
+               ) -> tuple[dict[str, planner.Step], frozenset[str]]:
+    """Take free nodes that their owners have let go of, or have lost.
+
+    :returns: what was decided on nodes that are this service's now, or that
+        the tracker is to record; and which of them are recorded already
+    """
     nova, current, memory = this.world.nova, this.current, this.memory
-    wanted = [node for node in _in_turn(this)
-              if memory.nodes.get(node, '') is None]
-    room = _NODES - (len(memory.taking - this.world.process.tracked())
-                     if memory.taking else 0)
-    if not wanted or room <= 0 or not memory.standing.is_trusted:
-        return {}
+    wanted = _in_turn(this) if memory.standing.is_trusted else []
+    if not wanted:
+        return {}, frozenset()
     with this.asking(one_pass.Port.NOVA):
-        rows = nova.rows(wanted)
+        rows = {node: row for node, row in nova.rows(wanted).items()
+                if row.owner_name != current.me}
         known = others.services(this, {row.owner for row in rows.values()})
-        said = others.consents(this, rows.values(),
-                               memory.standing.membership.joined(
-                                   known.membership))
-        rows = {node: row for node, row in rows.items()
-                if row.taker == current.me or row.owner_name in said}
-        if not rows:
-            return {}
+        said = others.owners(this, rows.values(),
+                             memory.standing.membership.joined(
+                                 known.membership))
+    if not rows:
+        return {}, frozenset()
     look.at_own_heartbeat(this)
     if not memory.standing.is_trusted:
-        return {}
+        return {}, frozenset()
     plan = planner.decide(observation.Observation(
         memory.watch.at, memory.standing, dict.fromkeys(sorted(rows)),
         rows, others=known, said=said), memory, current)
-    offered = [node for node, step in plan.steps.items()
-               if step.decision is decisions.Decision.TAKE_OFFERED][:room]
+    steps = {node: step for node, step in plan.steps.items()
+             if rows_of_nodes.can_move(step)}
+    moved = rows_of_nodes.take(this, steps)
+    room = _NODES - (len(memory.taking - this.world.process.tracked())
+                     if memory.taking else 0)
+    # What a lost service was to build on its nodes, a pass finds, which sees
+    # what it has built meanwhile.
+    left = [node for node, step in steps.items()
+            if node not in moved.taken | moved.lost
+            and step.claim is not None and not step.claim.is_abandoned
+            ][:max(0, room)]
     this.happened.extend(
-        each for each in plan.happened
-        if isinstance(each, events.NodeTaken) and each.node in offered)
-    memory.taking = memory.taking.union(offered)
-    return {node: plan.steps[node] for node in offered}
+        each for each in plan.happened if isinstance(each, events.NodeTaken)
+        and (each.node in moved.taken or each.node in left))
+    memory.taking = memory.taking.union(left)
+    memory.waits = {node: wait for node, wait in memory.waits.items()
+                    if node not in moved.taken}
+    plan = moved.corrected(plan, current.host)
+    return {node: plan.steps[node]
+            for node in [*sorted(moved.taken), *left]}, moved.taken
 
 
 def _turn(this: one_pass.Pass) -> int:
@@ -325,10 +322,19 @@ def _turn(this: one_pass.Pass) -> int:
 
 
 def _in_turn(this: one_pass.Pass) -> list[str]:
-    """Return nodes that are waited for; each look takes the next ones."""
-    memory = this.memory
-    waits = sorted(memory.waits.keys() - memory.taking)
-    if len(waits) <= _ROWS:
-        return waits
-    first = _turn(this) * _ROWS % len(waits)
-    return (waits + waits)[first:first + _ROWS]
+    """Return free nodes that are to come here; each look takes the next ones.
+
+    Which of them are left to services of a narrower scope, only a pass knows.
+    """
+    memory, ring = this.memory, this.standing.ring
+    if this.standing.membership.narrower:
+        found = set(memory.waits)
+    else:
+        found = {node for node, instance in memory.nodes.items()
+                 if instance is None and ring.owner(node) == this.current.me
+                 } - this.world.process.tracked()
+    nodes = sorted(found - memory.taking)
+    if len(nodes) <= _ROWS:
+        return nodes
+    first = _turn(this) * _ROWS % len(nodes)
+    return (nodes + nodes)[first:first + _ROWS]

@@ -16,6 +16,7 @@ from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.looking import own_work
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import ports
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +48,17 @@ class PassResult(Result):
 
 
 @dataclasses.dataclass(frozen=True)
+class ReactionResult(Result):
+    """The result of a look between two passes.
+
+    :ivar said: what this service's record says since then; None if the look
+        has not written it
+    """
+
+    said: ports.Saying | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class ChangeResult(Result):
     """The result for nodes that have changed in Ironic between two passes.
 
@@ -62,7 +74,7 @@ class ChangeResult(Result):
 Seen = TypeVar('Seen')
 Plan = TypeVar('Plan')
 Passed = TypeVar('Passed', bound=PassResult)
-Reacted = TypeVar('Reacted', bound=Result)
+Reacted = TypeVar('Reacted', bound=ReactionResult)
 
 
 class Places(Generic[Seen, Plan, Passed, Reacted]):

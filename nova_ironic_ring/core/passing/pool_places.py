@@ -65,7 +65,7 @@ class PassResult(places.PassResult):
 
 
 @dataclasses.dataclass(frozen=True)
-class ReactionResult(places.Result):
+class ReactionResult(places.ReactionResult):
     """The result of a look between two passes.
 
     :ivar found: the pools of this service, by name
@@ -125,8 +125,7 @@ class Pools(places.Places[pool_plan.Seen, pool_plan.Plan, PassResult,
             pool.uuid: pool.name for pool in own.found.values()})
         pool_records.remove(
             this, _replaced(seen, claimed, came.instances))
-        ring = pool_plan.consent(this.standing, this.current)
-        said = own_work.say(this, ring=ring, has_pools=True)
+        said = own_work.say(this, has_pools=True)
         this.happened.extend(counting.tell(
             pooled, limited, this.current.pools_limit))
         pooled.pools, pooled.left_out = own.found, frozenset(limited.left_out)
@@ -151,7 +150,7 @@ class Pools(places.Places[pool_plan.Seen, pool_plan.Plan, PassResult,
                 came = pool_takeover.take_over(this, known, own, plan.wanted)
             pooled.pools = own.having(came.allocated).found
         return ReactionResult(
-            this.memory, this.taken, this.happened, pooled.pools)
+            this.memory, this.taken, this.happened, found=pooled.pools)
 
     def change(self, this: one_pass.Pass, nodes: Sequence[str]
                ) -> places.ChangeResult:

@@ -3,9 +3,10 @@
 """What a service does between two passes, the same with both drivers.
 
 With thousands of nodes the resource tracker takes minutes from one pass to the
-next. So this looks at the services more often, and takes over the instances of
-dead ones at once. With records of nodes, it also takes nodes that the last
-pass waits for as soon as they are offered. It uses the last pass's listing of
+next. So this looks at the services more often, says by which ring this one
+goes, and takes over the instances of dead ones at once. With records of nodes,
+it also takes free nodes of dead services, and of those that go by the same
+ring. It uses the last pass's listing of
 nodes, and asks Ironic only for shards that another service had then. Passes do
 all the rest.
 """
@@ -18,6 +19,7 @@ from nova_ironic_ring.core.looking import listing
 from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.looking import others
+from nova_ironic_ring.core.looking import own_work
 from nova_ironic_ring.core.passing import places
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
@@ -44,14 +46,15 @@ def run(world: ports.Ports, before: observation.Memory,
     :raises one_pass.UnansweredError: if Nova did not answer
     """
     this = one_pass.Pass(world, current, before.copied(), before)
-    seen = None
+    seen = said = None
     with this.asking():
         this.see_what_was_taken()
         if current.cooperative:
             look.between_passes(this)
+            said = own_work.acknowledge(this)
             listing.at_gained_shards(this)
             seen = _observe(this)
-        return place.react(this, seen)
+        return dataclasses.replace(place.react(this, seen), said=said)
 
 
 def change(world: ports.Ports, before: observation.Memory,

@@ -28,14 +28,10 @@ from nova_ironic_ring.core.values import settings
 # A peer that has not been heard since this service started, or since an
 # outage, may still be reconnecting: it gets this multiple of the down time.
 _PATIENCE_AFTER_OUTAGE = 2
-# A service that works and has thousands of nodes may need two passes, and what
-# Ironic takes to list them, until it says again that it works.
-_PATIENT_PASSES = 4
-# Consent takes a pass of the owner, and a pass of the taker shows it.
-_PASSES_OF_A_HANDOVER = 2
-# The factor by which a pass may be longer than those before it: a service may
-# be silent for as long.
-_MOST_PATIENCE = _PATIENT_PASSES / _PASSES_OF_A_HANDOVER
+#: A service that works and has thousands of nodes may need two passes, and
+#: what Ironic takes to list them, until it says again that it works, or by
+#: which ring.
+PATIENT_PASSES = 4
 # The part of a long pass that still counts in the next one: a long one may
 # follow a short one, but a single long one must not count for ever.
 _FADING = 0.75
@@ -53,7 +49,7 @@ class State(enum.Enum):
     ABSENT = 'absent'
     #: An operator has forced it down.
     FORCED_DOWN = 'forced down'
-    #: Not among the peers that are configured; whether it lives is not asked.
+    #: It lives, and is not among the peers that are configured.
     NOT_A_PEER = 'not in the peer list'
     #: It is alive, and says that it divides other nodes.
     OTHER_SCOPE = 'in another group or shard'
@@ -66,7 +62,7 @@ class State(enum.Enum):
     @property
     def gives(self) -> bool:
         """Whether the service hands over its nodes itself: it works."""
-        return self in (State.MEMBER, State.DISABLED)
+        return self in (State.MEMBER, State.DISABLED, State.NOT_A_PEER)
 
     @property
     def lives(self) -> bool:
@@ -113,14 +109,11 @@ class _Heard:
     :ivar since: when this process saw that for the first time, in seconds
     :ivar has_moved: whether the heartbeat was seen to move since this process
         started, or since the last outage
-    :ivar stood: for how long the one before it was seen to stand still, in
-        seconds
     """
 
     last_seen: datetime.datetime
     since: float
     has_moved: bool = False
-    stood: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +147,7 @@ class Watch:
                 heard[service.name] = _Heard(service.last_seen, read_at)
             elif before.last_seen != service.last_seen or service.alive:
                 heard[service.name] = _Heard(
-                    service.last_seen, read_at, True, read_at - before.since)
+                    service.last_seen, read_at, True)
         return Watch(at, heard)
 
     def restarted(self, at: float, but: Container[str] = ()) -> 'Watch':
@@ -191,16 +184,6 @@ class Watch:
         """
         heard = self._heard.get(host)
         return 0.0 if heard is None else self.at - heard.since
-
-    def rhythm(self, host: str) -> float:
-        """Return how long a heartbeat stands still before it moves.
-
-        :param host: canonical name of the service
-        :returns: seconds: how long it stood still before it moved last, or for
-            how long it has now, whichever is longer
-        """
-        heard = self._heard.get(host)
-        return 0.0 if heard is None else max(heard.stood, self.silence(host))
 
     def is_absent(self, service: model.Service, down_time: float) -> bool:
         """Return whether a service is absent.
@@ -254,8 +237,6 @@ class WorkWatch:
 
     cycle: float = 0.0
     _watch: Watch = Watch()
-    #: The same of other services, by canonical name, as they say.
-    _cycles: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def look(self, services: Iterable[model.Service], watch: Watch,
              current: settings.Settings) -> 'WorkWatch':
@@ -268,14 +249,12 @@ class WorkWatch:
         """
         gap = watch.at - self._watch.at if self.cycle else 0.0
         faded = self.cycle * _FADING if gap else self.cycle
-        said, cycles = [], dict(self._cycles)
+        said = []
         for service in services:
             if service.last_pass is None:
                 continue
             found = _pass_of(service)
-            if service.last_pass.at is not None:
-                cycles[service.name] = service.last_pass.cycle
-            else:
+            if service.last_pass.at is None:
                 # It says none where it has had no good pass, or a new record.
                 found = dataclasses.replace(
                     found, last_seen=self._watch.last_seen(service.name)
@@ -284,46 +263,7 @@ class WorkWatch:
             said.append(dataclasses.replace(found, alive=watch.is_absent(
                 service, current.down_time) or None))
         return WorkWatch(max(current.pass_interval, gap, faded),
-                         self._watch.look(said, watch.at), cycles)
-
-    def handover_timeout(self, host: str, current: settings.Settings
-                         ) -> float:
-        """Return how long to wait for the consent of a service.
-
-        A service reports passes that have ended. It may have many more nodes
-        now, as after the death of another service: then its next report takes
-        longer. Reports of a service that is disabled, or runs another driver
-        now, are no longer read.
-
-        :param host: its name, in any case
-        :param current: this service's settings
-        :returns: seconds
-        """
-        if not current.measures_passes:
-            return current.handover_timeout
-        needed = self._two_passes(host)
-        if model.canonical(host) != current.me:
-            seen = self._watch.rhythm(model.canonical(host))
-            needed = max(needed, min(
-                _PASSES_OF_A_HANDOVER * seen, _MOST_PATIENCE * needed))
-        return max(current.handover_timeout, needed)
-
-    def too_slow(self, hosts: Iterable[str], current: settings.Settings
-                 ) -> dict[str, float]:
-        """Return the services that may need longer than the timeout.
-
-        :param hosts: their canonical names, this service's among them
-        :param current: this service's settings
-        :returns: how long each may need, in seconds, by canonical name
-        """
-        return {host: needed for host in hosts
-                if (needed := self._two_passes(host))
-                > self.handover_timeout(host, current)}
-
-    def _two_passes(self, host: str) -> float:
-        """Return how long two passes take on the slower of two services."""
-        return _PASSES_OF_A_HANDOVER * max(
-            self.cycle, self._cycles.get(model.canonical(host), 0))
+                         self._watch.look(said, watch.at))
 
     def restarted(self, but: Container[str]) -> 'WorkWatch':
         """Return the watch as if each last pass was first seen now.
@@ -338,9 +278,7 @@ class WorkWatch:
 
         :param hosts: their canonical names
         """
-        return WorkWatch(self.cycle, self._watch.among(hosts), {
-            host: cycle for host, cycle in self._cycles.items()
-            if host in hosts})
+        return WorkWatch(self.cycle, self._watch.among(hosts))
 
     def unanswered(self, at: float) -> 'WorkWatch':
         """Return the watch after Nova did not answer.
@@ -369,7 +307,7 @@ class WorkWatch:
         return said is not None and self._watch.is_absent(
             _pass_of(service), max(
                 current.handover_timeout,
-                _PATIENT_PASSES * max(self.cycle, said.cycle)))
+                PATIENT_PASSES * max(self.cycle, said.cycle)))
 
     def is_late(self, at: float) -> bool:
         """Return whether the next pass of this service is late.
@@ -378,7 +316,7 @@ class WorkWatch:
 
         :param at: the present time, in seconds
         """
-        return 0 < _PATIENT_PASSES * self.cycle <= at - self._watch.at
+        return 0 < PATIENT_PASSES * self.cycle <= at - self._watch.at
 
     @classmethod
     def of_one_look(cls, services: Iterable[model.Service],
@@ -395,16 +333,15 @@ class WorkWatch:
             their passes
         :param now: the present time, with time zone
         """
-        found, cycles = Watch(), {}
+        found = Watch()
         for service in services:
             if service.last_pass and service.last_pass.at:
-                cycles[service.name] = service.last_pass.cycle
                 said = _pass_of(service)
                 found = found.joined(Watch.of_one_look(
                     [dataclasses.replace(
                         said, last_seen=min(said.last_seen, now))], now,
-                    _PATIENT_PASSES * service.last_pass.cycle))
-        return cls(0.0, found, cycles)
+                    PATIENT_PASSES * service.last_pass.cycle))
+        return cls(0.0, found)
 
 
 def _pass_of(service: model.Service) -> model.Service:
@@ -428,8 +365,6 @@ class Membership:
         they have another scope; likewise
     :ivar narrower: the scopes of those that divide only some of the same
         nodes; none of these lies within another
-    :ivar silent: canonical names of those that live, say nothing of their
-        scope, as with Nova's own driver, and so are no peers
     """
 
     members: frozenset[str] = frozenset()
@@ -438,7 +373,6 @@ class Membership:
     unlisted: frozenset[str] = frozenset()
     elsewhere: frozenset[str] = frozenset()
     narrower: frozenset[model.Scope] = frozenset()
-    silent: frozenset[str] = frozenset()
 
     def state(self, host: str) -> State:
         """Say what a service is.
@@ -537,17 +471,23 @@ def state(service: model.Service, current: settings.Settings,
     :param watch: how long the heartbeats have stood still
     :param work: how long the last good passes have stood still
     """
-    if current.peers is not None and service.name not in current.peers:
-        return State.NOT_A_PEER
     found = _state_of_peer(service, current, watch, work)
-    if service.name == current.me or not service.is_asked or (
-            not found.lives or current.shares(service.scope)):
+    is_listed = current.peers is None or service.name in current.peers
+    if service.name == current.me or not found.lives:
+        return found
+    if not is_listed and (service.scope is None or current.scope.is_same(
+            service.scope)):
+        return State.NOT_A_PEER if found.gives else found
+    if is_listed and (not service.is_asked or current.shares(service.scope)):
         return found
     if service.scope is None or not current.scope.covers(service.scope):
         return State.OTHER_SCOPE
+    if found is State.NOT_WORKING:
+        return found
     # Two rings divide its nodes: those of the narrower scope keep them, for as
-    # long as they are to have any.
-    return State.NARROWER_SCOPE if found is State.MEMBER else found
+    # long as they are to have any. By its ring, nothing goes to this one.
+    return (State.NARROWER_SCOPE if found is State.MEMBER
+            else State.OTHER_SCOPE)
 
 
 def _state_of_peer(service: model.Service, current: settings.Settings,
@@ -559,11 +499,10 @@ def _state_of_peer(service: model.Service, current: settings.Settings,
     if service.name != current.me and watch.is_absent(
             service, current.down_time):
         return State.ABSENT
-    if service.disabled:
-        return State.DISABLED
+    # A disabled one whose passes fail does not let go of its nodes either.
     if service.name != current.me and work.is_failing(service, current):
         return State.NOT_WORKING
-    return State.MEMBER
+    return State.DISABLED if service.disabled else State.MEMBER
 
 
 def assess(services: Iterable[model.Service], current: settings.Settings,
@@ -589,11 +528,7 @@ def assess(services: Iterable[model.Service], current: settings.Settings,
         states, {host: watch.silence(host) for host in states},
         narrower=frozenset(
             service.scope for service in services if service.scope is not None
-            and states[service.name] is State.NARROWER_SCOPE),
-        silent=frozenset(
-            service.name for service in services if service.scope is None
-            and service.is_asked
-            and states[service.name] is State.OTHER_SCOPE))
+            and states[service.name] is State.NARROWER_SCOPE))
     if current.peers is None:
         return found
     said = {service.name: service for service in services

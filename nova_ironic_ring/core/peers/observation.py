@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 import dataclasses
 import datetime
 
-from nova_ironic_ring.core.peers.disputes import Disputes
+from nova_ironic_ring.core.peers.agreement import Agreement
 from nova_ironic_ring.core.peers.membership import Membership
 from nova_ironic_ring.core.peers.membership import State
 from nova_ironic_ring.core.peers.membership import Watch
@@ -19,10 +19,6 @@ from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values.pools import Node
 from nova_ironic_ring.core.values.pools import Pool
 from nova_ironic_ring.core.values.settings import Settings
-
-# How many handover timeouts a wait lasts at most, where the ring changes again
-# and again.
-_MOST_WAITS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,8 +75,6 @@ class Instances:
     """What is known of instances.
 
     :ivar mine: the UUIDs of this service's instances
-    :ivar idle: those of them that are for another service, and idle
-    :ivar building: the nodes that an instance is being built for here
     :ivar of_others: the instances of others, on nodes that are for this
         service, by UUID
     :ivar other_drivers: canonical names of those of their services that run
@@ -88,8 +82,6 @@ class Instances:
     """
 
     mine: frozenset[str] = frozenset()
-    idle: frozenset[str] = frozenset()
-    building: frozenset[str] = frozenset()
     of_others: Mapping[str, model.Instance] = dataclasses.field(
         default_factory=dict)
     other_drivers: frozenset[str] = frozenset()
@@ -109,8 +101,9 @@ class Observation:
     :ivar tracked: the nodes tracked by Nova's resource tracker
     :ivar narrowed: the nodes that services divide which are limited to some of
         this one's
-    :ivar said: what services that have such free nodes say of their passes,
-        and of whom they let take these, by canonical name
+    :ivar said: what other services that have such nodes say in their member
+        records, by canonical name
+    :ivar acknowledged: the ring that this service's own record says
     """
 
     at: float
@@ -121,8 +114,8 @@ class Observation:
     others: Others = Others()
     tracked: frozenset[str] = frozenset()
     narrowed: Container[str] = frozenset()
-    said: Mapping[str, model.LastPass] = dataclasses.field(
-        default_factory=dict)
+    said: Mapping[str, model.Member] = dataclasses.field(default_factory=dict)
+    acknowledged: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,26 +124,10 @@ class Wait:
 
     :ivar owner: the name of the owner that is to let go of it
     :ivar since: since when, in seconds
-    :ivar ring: the ring by which it is to let go of it
-    :ivar by_ring_since: since when this service waits by that ring, in seconds
     """
 
     owner: str
     since: float
-    ring: str
-    by_ring_since: float
-
-    def is_over(self, at: float, timeout: float) -> bool:
-        """Return whether the owner has had its time.
-
-        An owner needs time to see each change of the ring, but the ring may
-        change for ever, as with a service that comes and goes.
-
-        :param at: the present time, in seconds
-        :param timeout: how long the owner may need, in seconds
-        """
-        return at - self.by_ring_since >= timeout or (
-            at - self.since >= _MOST_WAITS * timeout)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -317,19 +294,6 @@ class Asked:
     used: frozenset[str] = frozenset()
 
 
-@dataclasses.dataclass(frozen=True)
-class Silent:
-    """Nodes of this scope that services which report no scope have.
-
-    :ivar nodes: in how many passes in a row each node was recorded for such a
-        service, by the node's UUID
-    :ivar said: canonical names of those services that were named in the log
-    """
-
-    nodes: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    said: frozenset[str] = frozenset()
-
-
 @dataclasses.dataclass
 class Memory:
     """What a service remembers from one pass to the next.
@@ -343,9 +307,7 @@ class Memory:
     :ivar waits: the nodes that are waited for
     :ivar taking: those of them that were offered, and for which the tracker
         was asked between passes, since the last pass
-    :ivar offered: the nodes that the consent of the last pass was for, and the
-        canonical name of the service that may take each
-    :ivar disputes: what was taken from whom without consent
+    :ivar agreement: who acknowledges another ring
     :ivar vanished: how many of this service's nodes have vanished
     :ivar kept: nodes that are missing from Ironic, and kept because Nova has
         an instance on them
@@ -376,7 +338,6 @@ class Memory:
         if nodes are not divided by their shards
     :ivar changed: nodes that have changed since the last pass, and that the
         tracker is to update before the next one, in their turn
-    :ivar silent: what services have that cannot be peers
     :ivar empty: the scope that was said to have no node; None if it has one
     """
 
@@ -388,8 +349,7 @@ class Memory:
     standing: Standing = dataclasses.field(default_factory=Standing)
     waits: Mapping[str, Wait] = dataclasses.field(default_factory=dict)
     taking: frozenset[str] = frozenset()
-    offered: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    disputes: Disputes = Disputes()
+    agreement: Agreement = Agreement()
     vanished: Guard = dataclasses.field(default_factory=Guard)
     kept: set[str] = dataclasses.field(default_factory=set)
     instances: Mapping[str, model.Instance] = dataclasses.field(
@@ -409,7 +369,6 @@ class Memory:
     shards: Asked = Asked()
     held: frozenset[str] | None = None
     changed: tuple[str, ...] = ()
-    silent: Silent = Silent()
     empty: model.Scope | None = None
 
     def copied(self) -> 'Memory':
@@ -454,6 +413,7 @@ class Memory:
         self.end_unanswered()
         self.confidence = self.confidence.failed(at)
         self.watch = self.watch.restarted(at)
+        self.agreement = self.agreement.restarted()
         self.work_watch = self.work_watch.unanswered(at)
 
     def end_unanswered(self) -> None:

@@ -9,6 +9,7 @@ import hashlib
 from tooz import hashring
 
 from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.values import model
 
 # So many other names, such as those of pools, are asked for.
 _OTHERS = 100
@@ -58,11 +59,16 @@ class Ring:
     def __hash__(self) -> int:
         return hash((self.members, self.partitions))
 
-    @property
-    def fingerprint(self) -> str:
-        """A short text: two rings have the same one only if they are equal."""
+    def fingerprint(self, scope: model.Scope) -> str:
+        """Return a text that only services have which map nodes alike.
+
+        :param scope: the nodes that the service divides
+        """
         dealt = sorted(self.deal.owners.items()) if self.deal else None
-        said = f'{sorted(self.members)} {self.partitions} {dealt}'
+        group = scope.conductor_group
+        said = repr((sorted(self.members), self.partitions, dealt,
+                     None if group is None else group.lower(),
+                     scope.shard or None))
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
     def rebuilt(self, members: frozenset[str], partitions: int,

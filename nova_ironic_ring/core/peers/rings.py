@@ -98,11 +98,11 @@ class Rings:
         """
         self._peers = peers
         services = [peer.record for peer in peers.values()]
-        self._work = membership.WorkWatch.of_one_look(services, now)
+        work = membership.WorkWatch.of_one_look(services, now)
         watch = membership.Watch.of_one_look(services, now, down_time)
         current = settings.Settings('', down_time, handover_timeout=0)
         self.states = {host: membership.state(
-            peer.record, current, watch, self._work)
+            peer.record, current, watch, work)
             for host, peer in peers.items()}
         self.keys = {host: self._key(peer) for host, peer in peers.items()}
 
@@ -168,20 +168,6 @@ class Rings:
                 if peer.profile is not None]
         return (max(said, key=said.count) if said
                 else settings.Settings.partitions)
-
-    def too_slow(self, host: str, members: Collection[str]
-                 ) -> dict[str, float]:
-        """Name the members whose passes are too long for a service's timeout.
-
-        :param host: canonical name of the service
-        :param members: the members of its ring
-        :returns: how long each may need to hand over a node, in seconds
-        """
-        said = self._peers[host].profile
-        if said is None or not said.handover_timeout:
-            return {}
-        return self._work.too_slow(members, settings.Settings(
-            host, handover_timeout=said.handover_timeout))
 
 
 class Desired:

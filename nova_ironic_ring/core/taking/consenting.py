@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.looking import look as looking
 from nova_ironic_ring.core.looking import one_pass
-from nova_ironic_ring.core.peers import consents
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
@@ -31,7 +30,7 @@ class Rows:
 
     def __init__(self, this: one_pass.Pass, steps: Mapping[str, planner.Step]
                  ) -> None:
-        """Read the rows, and what the owners say that consent by ring.
+        """Read the rows, and what the owners say that consent.
 
         :param this: the last look at the nodes
         :param steps: what was decided on each, by its UUID
@@ -72,9 +71,8 @@ class Rows:
             return False
         if claim.ring is None:
             return True
-        return row is not None and row.taker is None and consents.lets(
-            self._members.get(row.owner_name, model.Member()).last_pass,
-            claim.ring, node)
+        return row is not None and claim.ring == self._members.get(
+            row.owner_name, model.Member()).ring
 
     def _is_lost(self, owner: str) -> bool:
         """Return whether the owner of a node is lost by now.

@@ -5,15 +5,17 @@
 Nova's resource tracker makes some twenty requests for a node that comes to a
 service. If the node in Ironic has not changed since its record was made, and
 both services make records in the same way, only the owner has to change: the
-last look and one write are enough. The tracker tracks the node when its turn
-comes, or when something is built on it.
+last look and one write are enough, for many nodes at a time. The tracker
+tracks the node when its turn comes, or when something is built on it.
 """
 
 from collections.abc import Mapping
 import dataclasses
 
 from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.taking import consenting
 from nova_ironic_ring.core.values import ports
@@ -36,20 +38,8 @@ def can_move(step: planner.Step | None) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
-    """Nodes that this service is to take.
-
-    :ivar steps: what was decided, by the node's UUID
-    :ivar made_of: what the record of each is to say that it was made of
-    """
-
-    steps: Mapping[str, planner.Step]
-    made_of: Mapping[str, str]
-
-
-@dataclasses.dataclass(frozen=True)
 class Moved:
-    """The result for these nodes.
+    """The result for nodes that this service is to take.
 
     The tracker is to take nodes that are in neither field.
 
@@ -62,28 +52,55 @@ class Moved:
     taken: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
 
+    def corrected(self, plan: planner.Plan, host: str) -> planner.Plan:
+        """Return the plan by which the nodes were to be taken, as it is now.
 
-def take(this: one_pass.Pass, wanted: Wanted) -> Moved:
-    """Look at nodes once more, and record them for this service.
+        :param plan: the plan
+        :param host: the name of this service
+        """
+        verdict = decisions.wait()
+        return plan.having({
+            node: dataclasses.replace(
+                plan.steps[node], claim=planner.Claim(None, True, host))
+            for node in self.taken} | {
+            node: planner.Step(verdict.decision, verdict.why)
+            for node in self.lost})
 
-    :param this: the last look at them
-    :param wanted: the nodes
+
+def take(this: one_pass.Pass, steps: Mapping[str, planner.Step]) -> Moved:
+    """Look at nodes once more, and record for this service what it may take.
+
+    :param this: the pass, or the look between two
+    :param steps: what was decided on nodes, by UUID
     """
+    wanted = {node: step for node, step in steps.items() if can_move(step)}
+    # If each pass updates each node, the tracker has them at once. And it
+    # looks again where the look at the services was too long ago.
+    if wanted and this.current.full_update_interval and not this.is_outdated:
+        with this.going_on(events.NodesNotTaken, len(wanted)):
+            return _take(this, wanted)
+    return Moved()
+
+
+def _take(this: one_pass.Pass, steps: Mapping[str, planner.Step]) -> Moved:
     world = this.world
     if not consenting.may_take(this):
-        return Moved(lost=frozenset(wanted.steps))
-    rows = consenting.Rows(this, wanted.steps)
+        return Moved(lost=frozenset(steps))
+    rows = consenting.Rows(this, steps)
+    said = updates.of_process(world.process)
+    answers = world.ironic.fingerprints(steps)
     lost, chosen = set(), dict[str, ports.Taking]()
-    for node, step in sorted(wanted.steps.items()):
+    for node, step in sorted(steps.items()):
         row = rows.of(node)
         assert step.claim is not None
         if row is None or not rows.allow(node, step.claim):
             lost.add(node)
-        elif (made_of := wanted.made_of.get(node)) == row.made_of is not None:
+        elif node in answers and row.made_of == (made_of := updates.made_of(
+                answers[node], step.decision, said)):
             # With the record of a lost service Nova deletes its providers, one
             # by one, perhaps only now: such a node has its turn next.
             chosen[node] = ports.Taking(
-                row.owner, str(made_of),
+                row.owner, made_of,
                 None if step.claim.is_abandoned else row.made_at)
     if not chosen:
         return Moved(lost=frozenset(lost))
@@ -94,7 +111,7 @@ def take(this: one_pass.Pass, wanted: Wanted) -> Moved:
         # Its former owner may have changed the provider since Nova cached it.
         world.placement.forget_provider(node)
     for node in sorted(chosen):
-        claim = wanted.steps[node].claim
+        claim = steps[node].claim
         if claim is not None and claim.is_handed_over and claim.owner:
             # Look later for builds that it may still get for the node. Noted
             # before: a write that seems to fail may have succeeded.

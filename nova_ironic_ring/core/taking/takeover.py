@@ -78,12 +78,24 @@ def take_over(this: one_pass.Pass, plan: planner.Plan,
 
 
 def _follow(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
-    """Take over the instances of services that consent.
+    """Take over the idle instances of services that consent.
 
-    A consent names one taker, so there is no other. The resource tracker moves
-    the row, as it does for a free node.
+    The ring that both go by names one taker, so there is no other. The
+    resource tracker moves the row, as it does for a free node.
     """
+    nova, current = this.world.nova, this.current
+    if not tried:
+        return
+    found = nova.instances(each.instance for each in tried)
+    said = nova.members(sorted({each.host for each in tried}))
+    ring = this.standing.ring.fingerprint(current.scope)
     for each in tried:
+        instance = found.get(each.instance)
+        owner = said.get(model.canonical(each.host), model.Member())
+        if instance is None or not instance.is_idle or (
+                not _is_as_wanted(each, instance)
+                or not owner.follows or owner.ring != ring):
+            continue
         with this.going_on(
                 events.InstanceNotTaken, each.instance, each.host):
             # Nothing is being done with it, or the instance stays.

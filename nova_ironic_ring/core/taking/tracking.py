@@ -102,7 +102,7 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step,
             this, {node: step}).allow(node, claimed):
         raise NodeLostError(node)
     if claimed.is_handed_over and world.placement.consumers(node):
-        # Its owner is to build on it, and to withdraw its offer.
+        # Its owner is to build on it.
         raise NodeLostError(node)
     # If the former owner's record was deleted, so was the provider. Nova's
     # cache would not show that for minutes.

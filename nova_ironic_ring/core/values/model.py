@@ -67,21 +67,6 @@ class Scope:
 
 
 @dataclasses.dataclass(frozen=True)
-class Consent:
-    """By which ring a service lets others take its free nodes.
-
-    It lets go of all nodes that this ring gives to others, with some
-    exceptions.
-
-    :ivar ring: a fingerprint of the ring; empty if nobody may take a node now
-    :ivar but: the exceptions: UUIDs of the nodes that nobody may take now
-    """
-
-    ring: str
-    but: frozenset[str] = frozenset()
-
-
-@dataclasses.dataclass(frozen=True)
 class LastPass:
     """What a service says of its passes in its member record.
 
@@ -89,13 +74,10 @@ class LastPass:
         they have lately been
     :ivar at: time of the last good pass, by the service's own clock, and later
         than that of the one before; None if this is not said
-    :ivar consent: by which ring others may take its free nodes since then;
-        None if it says that of each node, or of none
     """
 
     cycle: float
     at: datetime.datetime | None = None
-    consent: Consent | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,13 +103,17 @@ class Member:
 
     A service with Nova's own driver has no record, and says none of this.
 
-    :ivar last_pass: its passes, and its consent
+    :ivar last_pass: its passes
     :ivar scope: the nodes that it is limited to
     :ivar by_shards: whether it divides nodes by their shards, if all do
     :ivar held: the codes of the shards that it holds
-    :ivar ring: a fingerprint of the ring by which it lets others take its
-        instances that are in pools; None if it lets nobody
+    :ivar ring: a fingerprint of the ring that it acknowledges, by which others
+        may take what is free; None if it acknowledges none, because its last
+        pass was not a good one
+    :ivar follows: whether its instances go with that ring as well
     :ivar has_pools: whether its compute nodes are pools
+    :ivar differ: canonical names of services that it has seen acknowledge
+        another ring for too long
     """
 
     last_pass: LastPass | None = None
@@ -135,7 +121,9 @@ class Member:
     by_shards: bool = False
     held: frozenset[str] = frozenset()
     ring: str | None = None
+    follows: bool = False
     has_pools: bool = False
+    differ: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,6 +144,9 @@ class Service:
     :ivar by_shards: whether it says that it divides nodes by their shards, if
         all do
     :ivar held: the codes of the shards that it says it holds
+    :ivar ring: a fingerprint of the ring that it acknowledges; None if it
+        acknowledges none, or has not been asked
+    :ivar has_pools: whether it says that its compute nodes are pools
     """
 
     host: str
@@ -168,6 +159,8 @@ class Service:
     scope: Scope | None = None
     by_shards: bool = False
     held: frozenset[str] = frozenset()
+    ring: str | None = None
+    has_pools: bool = False
 
     @property
     def name(self) -> str:
@@ -181,13 +174,15 @@ class Service:
         """
         return dataclasses.replace(
             self, last_pass=said.last_pass, is_asked=True, scope=said.scope,
-            by_shards=said.by_shards, held=said.held)
+            by_shards=said.by_shards, held=said.held, ring=said.ring,
+            has_pools=said.has_pools)
 
     @property
     def said(self) -> Member | None:
         """What it says in its member record; None if it has none."""
         return None if self.scope is None else Member(
-            self.last_pass, self.scope, self.by_shards, self.held)
+            self.last_pass, self.scope, self.by_shards, self.held, self.ring,
+            has_pools=self.has_pools)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -213,9 +208,6 @@ class Row:
     """The ``compute_nodes`` row of a node.
 
     :ivar owner: the name of the service that the node is recorded for
-    :ivar taker: canonical name of the service that the owner lets take the
-        node; empty if the owner says that nobody may take it now, or offers it
-        in a later version of the protocol; None if the owner says nothing
     :ivar pool: the name of the pool, if the row is that of one and not of a
         node
     :ivar counted: how many nodes there were in the owner's last pass; None if
@@ -227,7 +219,6 @@ class Row:
     """
 
     owner: str
-    taker: str | None = None
     pool: str | None = None
     counted: Counted | None = None
     made_of: str | None = None

@@ -58,9 +58,9 @@ class Saying:
     :ivar last_pass: its passes
     :ivar held: the codes of the shards that it holds; None if nodes are not
         divided by their shards
-    :ivar ring: by which ring others may take its instances that are in pools;
-        None if nobody may
+    :ivar ring: a fingerprint of the ring that it acknowledges; None for none
     :ivar has_pools: whether its compute nodes are pools
+    :ivar differ: canonical names of services that acknowledge another ring
     """
 
     current: settings.Settings
@@ -68,6 +68,7 @@ class Saying:
     held: frozenset[str] | None = None
     ring: str | None = None
     has_pools: bool = False
+    differ: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -345,8 +346,8 @@ class Ironic(Protocol):
         """Return a fingerprint of each node, as listed last.
 
         :param nodes: their UUIDs
-        :returns: by UUID; it changes whenever something changes in Ironic that
-            Nova's driver may use
+        :returns: by UUID, of those that were listed; it changes whenever
+            something changes in Ironic that Nova's driver may use
         """
 
     def latest(self, scope: settings.Scope, after: str | None = None

@@ -18,8 +18,8 @@ from nova_ironic_ring.core.values import settings
 _MOST_NAMES = 50
 
 #: The version of what services write into their records for each other. A
-#: service takes nothing by an offer or a consent of another version. Profiles
-#: only grow, so that services of any two versions find each other.
+#: service with another version acknowledges no ring of this one. Profiles only
+#: grow, so that services of any two versions find each other.
 PROTOCOL = 4
 
 
@@ -39,8 +39,6 @@ class Profile:
         it; 0 if only an operator's word makes it so
     :ivar failover_configured: the seconds that its configuration has for that;
         0 as well of releases that did not say it yet
-    :ivar handover_timeout: seconds that it waits for consent; 0 if it goes by
-        how long passes take
     :ivar listing: ``shards`` if it divides nodes by their shards, where all
         members say so; else ``all``, as releases that did not say it yet
     :ivar protocol: the version of the protocol that the service speaks
@@ -58,7 +56,6 @@ class Profile:
     partitions: int = 32
     mobility: str = 'failover'
     failover_after: float = 0
-    handover_timeout: float = 0
     listing: str = 'all'
     protocol: int = PROTOCOL
     capabilities: tuple[str, ...] | None = None
@@ -93,7 +90,6 @@ def of(current: settings.Settings) -> Profile:
         'follow' if current.follows
         else 'failover' if current.fails_over else 'pinned',
         current.failover_after,
-        0 if current.measures_passes else current.handover_timeout,
         'shards' if current.by_shards else 'all', PROTOCOL,
         _listed(current.kind_rule.capabilities),
         _listed(current.kind_rule.traits), current.pools_limit,

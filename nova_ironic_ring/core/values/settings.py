@@ -28,9 +28,8 @@ class Settings:
     :ivar report_interval: seconds between two heartbeats
     :ivar cooperative: whether nodes are handed over with consent; False for a
         service with Nova's own driver, in a forecast
-    :ivar handover_timeout: seconds to wait for the consent of a live owner
-    :ivar measures_passes: whether that is no less than two passes, by the
-        slower of the two services, as they have lately been
+    :ivar handover_timeout: seconds to wait for a node of a live service that
+        says nothing of itself, as with Nova's own driver
     :ivar fails_over: whether the instances of dead services are taken over
     :ivar follows: whether instances go with the ring from live ones as well
     :ivar failover_after: seconds without a heartbeat after which an absent
@@ -61,7 +60,6 @@ class Settings:
     report_interval: float = 10
     cooperative: bool = True
     handover_timeout: float = 120
-    measures_passes: bool = False
     fails_over: bool = True
     follows: bool = False
     failover_after: float = 0

@@ -20,7 +20,6 @@ from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking import new_nodes
-from nova_ironic_ring.core.taking import rows
 from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.core.values import kinds
 from nova_ironic_ring.core.values import model
@@ -76,8 +75,6 @@ class Row:
     """The record of a node.
 
     :ivar owner: the name of the service that the node is recorded for
-    :ivar giver: canonical name of the service that has written the offer
-    :ivar taker: to whom the node is offered, as :class:`model.Row` has it
     :ivar pool: the name of the pool, if it is one
     :ivar sayer: canonical name of the service that has written the rest
     :ivar counted: how many nodes it says there are
@@ -87,8 +84,6 @@ class Row:
     """
 
     owner: str
-    giver: str | None = None
-    taker: str | None = None
     sayer: str | None = None
     pool: str | None = None
     counted: model.Counted | None = None
@@ -102,10 +97,7 @@ class Row:
 
         :param row: what the record says
         """
-        owner = row.owner_name
-        return cls(
-            row.owner, None if row.taker is None else owner, row.taker, owner,
-            row.pool, row.counted)
+        return cls(row.owner, row.owner_name, row.pool, row.counted)
 
     def say_as(self, host: str) -> None:
         """Forget what another service has written.
@@ -218,7 +210,8 @@ class Nova:
         current = said.current
         self.cloud.members[current.me] = model.Member(
             said.last_pass, current.scope, current.by_shards,
-            said.held or frozenset(), said.ring, said.has_pools)
+            said.held or frozenset(), said.ring, current.follows,
+            said.has_pools, said.differ)
 
     def _owners(self) -> set[str]:
         """Return the names of all owners of rows, as they are spelled."""
@@ -658,7 +651,7 @@ class Tracker:
 
         :param work: what the pass has said
         """
-        if work.to_record is not None:
+        if work.to_record is not None and self.current.cooperative:
             Nova(self.cloud, self.current.host).make_member(work.to_record)
 
     def check(self, result: node_places.PassResult) -> None:
@@ -667,8 +660,7 @@ class Tracker:
         :param result: the result of the pass
         """
         self.new = new_nodes.NewNodes(result.plan.steps.values())
-        self.process.untracked = result.changes.unchanged.union(
-            result.changes.offers)
+        self.process.untracked = result.changes.unchanged
 
     def look(self, listed: tracking.Listed) -> bool:
         """Look at a node once more, and remember the result.
@@ -696,8 +688,7 @@ class Tracker:
         :param result: the result of the pass
         :param is_sure: whether it is to do so even if nothing has changed
         """
-        if not (is_sure or result.changes.needs_update(node)) or (
-                self.moves(node, result)):
+        if not (is_sure or result.changes.needs_update(node)):
             return
         step = result.plan.steps[node]
         is_tracked = node in self.process.tracked_nodes
@@ -710,8 +701,6 @@ class Tracker:
         made_of = self._made_of([node], result.plan.steps)
         row = self.cloud.rows.get(node)
         if row is not None:
-            row.giver = None if step.in_row is None else self.current.me
-            row.taker = step.in_row
             row.say_as(self.current.host)
             row.made_of = made_of.get(node, row.made_of)
             row.made_at = self.process.wall_time().timestamp()
@@ -738,22 +727,6 @@ class Tracker:
         if step is not None and step.decision.lists:
             # As the tracker does without being asked whether to.
             self.take(node, result, is_sure=True)
-
-    def moves(self, node: str, result: node_places.PassResult) -> bool:
-        """Take a node without the tracker, if that is enough.
-
-        :param node: the node's UUID
-        :param result: the result of the pass
-        :returns: whether there is nothing left to do
-        """
-        step = result.plan.steps[node]
-        if not self.current.full_update_interval or not rows.can_move(step):
-            return False
-        this = one_pass.Pass(self.world, self.current, self.memory)
-        moved = rows.take(this, rows.Wanted(
-            {node: step}, self._made_of([node], result.plan.steps)))
-        self.process.untracked |= moved.taken
-        return node in moved.taken | moved.lost
 
     def _made_of(self, nodes: Iterable[str],
                  steps: Mapping[str, planner.Step]) -> dict[str, str]:
@@ -821,8 +794,7 @@ def _spelled(host: str, names: Collection[str]) -> set[str]:
 def _read(row: Row) -> model.Row:
     owner = model.canonical(row.owner)
     return model.Row(
-        row.owner, row.taker if row.giver == owner else None,
-        row.pool,
+        row.owner, row.pool,
         row.counted if row.sayer == owner else None,
         row.made_of if row.sayer == owner else None,
         row.made_at if row.sayer == owner else None, row.counts)

@@ -7,7 +7,7 @@ nothing moves. So the forecast has no rule of its own. It knows only the
 allocations that it is given: they are read for a single node, and not for all.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core.deciding import planner
@@ -17,6 +17,7 @@ from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
@@ -36,8 +37,8 @@ class Forecast:
         whose pools it counts, by its UUID
     :ivar hosts: the service of each instance in the end, by its UUID
     :ivar moves: how often each node changes its owner, by its UUID
-    :ivar is_settled: whether nothing moves in the end, and no service has
-        taken back what another had taken
+    :ivar is_settled: whether nothing moves in the end, and the services that
+        divide the same nodes go by one ring
     :ivar listed: the number of nodes that Ironic lists to each service in its
         last pass, by the canonical name of the service
     """
@@ -149,8 +150,8 @@ def run(cloud: clouds.Cloud, services: Sequence[settings.Settings],
             quiet and all(rests.values()) and _is_at_rest(cloud, trackers)):
         rounds += 1
         quiet += 1
-        # After each pass, because another service may take back at once what
-        # one has taken.
+        # After each pass, because another service may take at once what one
+        # has taken.
         for host, tracker in trackers.items():
             if host in pooled:
                 _count(tracker, counted)
@@ -171,9 +172,18 @@ def run(cloud: clouds.Cloud, services: Sequence[settings.Settings],
             if row.pool is None}, **counted},
         {uuid: instance.host for uuid, instance in cloud.instances.items()
          if instance.host}, moves,
-        bool(quiet) and not any(
-            each.memory.disputes.hosts for each in trackers.values()),
+        bool(quiet) and _agree(trackers.values()),
         {host: len(each.memory.nodes) for host, each in trackers.items()})
+
+
+def _agree(trackers: Iterable[clouds.Tracker]) -> bool:
+    """Return whether services that divide the same nodes go by one ring."""
+    rings: dict[str, set[str]] = {}
+    for each in trackers:
+        scope = each.current.scope
+        rings.setdefault(ring.Ring((), 1).fingerprint(scope), set()).add(
+            each.memory.standing.ring.fingerprint(scope))
+    return all(len(found) == 1 for found in rings.values())
 
 
 def _copy(cloud: clouds.Cloud) -> clouds.Cloud:
@@ -212,7 +222,7 @@ def _is_at_rest(cloud: clouds.Cloud, trackers: Mapping[str, clouds.Tracker]
         if instance.host}
     return trackers.keys() >= set(map(model.canonical, owners)) and not any(
         each.current.by_shards for each in trackers.values()) and not any(
-        each.disputes.hosts or each.left_builds or each.vanished.has_too_many
+        each.left_builds or each.vanished.has_too_many
         or each.handovers != observation.Handovers() for each in memories)
 
 
@@ -251,8 +261,6 @@ def _state(cloud: clouds.Cloud, counted: Mapping[str, str]) -> tuple[
              for owner in {row.owner for row in cloud.rows.values()}}
     return ({**{node: names[row.owner]
                 for node, row in cloud.rows.items()}, **counted},
-            {**{node: row.taker for node, row in cloud.rows.items()}, **{
-                host: (said.last_pass and said.last_pass.consent, said.ring)
-                for host, said in cloud.members.items()}},
+            {host: said.ring for host, said in cloud.members.items()},
             {uuid: instance.host
              for uuid, instance in cloud.instances.items()})

@@ -316,7 +316,7 @@ class ServicesTestCase(_CommandTestCase):
         compute = self.lab.compute(self.lab.state.computes[1])
         wanted = (f'  {self.lab.state.computes[0]} = member',
                   '  trust = full', '  partitions = 32', self.REPORTED,
-                  'in dispute with = nobody')
+                  'another ring on = no service')
 
         def reported() -> bool:
             section = compute.log.read_text().rpartition('Ironic ring')[2]

@@ -143,9 +143,10 @@ class RowTestCase(NovaTestCase):
         self.assertRaises(exception.ComputeHostNotFound, copies[1].destroy)
 
     def test_tracker_saves_what_the_driver_says(self):
-        # Therefore the offers and profiles.
-        self._take('me', **stats.offer('me', 'b'))
-        self.assertEqual(model.Row('me', 'b'), self.nova.rows([NODE])[NODE])
+        # Therefore what the row was made of, and profiles.
+        self._take('me', **stats.make('me', 'x', 7))
+        self.assertEqual(model.Row('me', made_of='x', made_at=7),
+                         self.nova.rows([NODE])[NODE])
         # And nothing of it stays that is not said any more.
         self._take('me')
         self.assertEqual(model.Row('me'), self.nova.rows([NODE])[NODE])

@@ -66,15 +66,19 @@ def _settings(host: str = _ME, by_shards: bool = False) -> settings.Settings:
 
 
 def _say(cloud: clouds.Cloud, current: settings.Settings,
-         held: frozenset[str] = frozenset()) -> None:
+         held: frozenset[str] = frozenset(), members: Sequence[str] = ()
+         ) -> None:
     """Write the member record of a service.
 
     :param cloud: its cloud
     :param current: its settings
     :param held: the codes of the shards that it holds
+    :param members: of the ring that it acknowledges; none if it does not
     """
     cloud.members[current.me] = model.Member(
-        scope=current.scope, by_shards=current.by_shards, held=held)
+        scope=current.scope, by_shards=current.by_shards, held=held,
+        ring=ring.Ring(members, _PARTITIONS).fingerprint(current.scope)
+        if members else None)
 
 
 def made(count: int, hosts: Sequence[str] = BOTH, are_free: bool = False
@@ -284,10 +288,7 @@ def offered(count: int) -> Service:
     """
     cloud = made(count, (_OTHER,), are_free=True)
     cloud.beat(_ME)
-    owner = ring.Ring(BOTH, _PARTITIONS).owner
-    for node, row in cloud.rows.items():
-        if owner(node) == _ME:
-            row.giver, row.taker = _OTHER, _ME
+    _say(cloud, _settings(_OTHER), members=BOTH)
     _say(cloud, _settings())
     service = Service(cloud)
     service.wait()
@@ -310,13 +311,9 @@ def _has_taken(count: int) -> float:
 def _look_at_offers(count: int) -> float:
     """Time a look of a service that waits for half of the nodes."""
     service = offered(count)
-    rows = service.cloud.rows
-    gone = [node for node, row in rows.items() if row.taker == _ME]
-    for node in gone:
-        rows[node].taker = None
+    _say(service.cloud, _settings(_OTHER))
     service.decide()
-    for node in gone:
-        rows[node].taker = _ME
+    _say(service.cloud, _settings(_OTHER), members=BOTH)
     return timed(service.look)
 
 

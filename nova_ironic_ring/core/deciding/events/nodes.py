@@ -55,23 +55,22 @@ class NodeOffered(base.Move):
 
 
 @dataclasses.dataclass(frozen=True)
-class NodesNotOffered(base.Event):
-    """Nodes for other services are not offered: Placement does not answer.
+class NodesNotTaken(base.Event):
+    """Nodes could not be taken at once, because of an error.
 
-    :ivar nodes: UUIDs of the nodes
+    :ivar count: the number of nodes
     :ivar error: the error
     """
 
     LEVEL = base.Level.WARNING
 
-    nodes: Sequence[str]
+    count: int
     error: Exception
 
     def text(self) -> str:
-        return ('Cannot read from Placement whether builds are under way to '
-                f'{plural.of(len(self.nodes), "free node")} for other '
-                f'services, such as {self.nodes[0]}: these are not offered '
-                f'until it answers: {self.error}')
+        return (f'Cannot take {plural.of(self.count, "node")} directly; the '
+                'resource tracker takes them, which is slower: '
+                f'{self.error}')
 
 
 @dataclasses.dataclass(frozen=True)

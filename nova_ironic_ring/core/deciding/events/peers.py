@@ -2,11 +2,10 @@
 
 """What happens to this service and its peers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 import dataclasses
 
 from nova_ironic_ring.core.deciding.events import base
-from nova_ironic_ring.core.peers import disputes
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
@@ -97,34 +96,6 @@ class PeerListDiffers(base.Event):
 
 
 @dataclasses.dataclass(frozen=True)
-class SilentOwners(base.Event):
-    """Services that cannot be peers have nodes of this service's scope.
-
-    They report no scope. Services with Nova's own driver never do.
-
-    :ivar hosts: their canonical names
-    :ivar scope: the scope
-    """
-
-    LEVEL = base.Level.WARNING
-
-    hosts: frozenset[str]
-    scope: model.Scope
-
-    def text(self) -> str:
-        advice = (
-            'Give them this driver, or another shard.' if self.scope.shard
-            else 'Give them this driver, or set [ironic] peer_list with all '
-            'services of the group on each of them until they have it, and '
-            'send SIGHUP.')
-        return (f'{_names(self.hosts)} do not report a conductor group or '
-                "shard, like services with Nova's own driver, and have nodes "
-                f'of {_name(self.scope)}, which this service is limited to: '
-                'they are not its peers, and each side takes these nodes from '
-                f'the other. {advice}')
-
-
-@dataclasses.dataclass(frozen=True)
 class ListingDiffers(base.Event):
     """Members of the ring do not agree on how to divide the nodes.
 
@@ -205,75 +176,38 @@ class PassesWork(base.Event):
 
 
 @dataclasses.dataclass(frozen=True)
-class TimeoutTooShort(base.Event):
-    """The handover timeout is shorter than two passes of a member.
+class RingsDiffer(base.Event):
+    """Other services have acknowledged another ring for long.
 
-    :ivar host: the canonical name of the slowest of the members
-    :ivar needed: the time that two passes of it take, in seconds
-    :ivar timeout: the handover timeout, in seconds
-    """
-
-    LEVEL = base.Level.WARNING
-
-    host: str
-    needed: float
-    timeout: float
-
-    def text(self) -> str:
-        return (f'Two passes of the resource tracker take {self.needed:.0f} s '
-                f'on {self.host}, and [ironic_ring] handover_timeout is '
-                f'{self.timeout:g} s: nodes may be taken before their owners '
-                'could consent. Unset the option, so that the passes are '
-                'measured, or raise it.')
-
-
-@dataclasses.dataclass(frozen=True)
-class DisputeFound(base.Event):
-    """Another service takes back nodes that this one has taken.
-
-    :ivar host: the canonical name of the other service
-    :ivar nodes: UUIDs of the nodes, in order
-    :ivar taker: the name of this service
+    :ivar hosts: their canonical names
     """
 
     LEVEL = base.Level.ERROR
 
-    host: str
-    nodes: Sequence[str]
-    taker: str
+    hosts: frozenset[str]
 
     def text(self) -> str:
-        return (f'{self.host} takes back nodes that {self.taker} has taken, '
-                f'such as {self.nodes[0]} ({len(self.nodes)} in all): the two '
-                'see different rings. Make [ironic] peer_list, '
+        return ('For some passes, this service has gone by another ring than '
+                f'{_names(self.hosts)}: no free node goes from one to the '
+                'other while both live. Make [ironic] peer_list, '
                 'conductor_group and shard and [ironic_ring] partitions agree '
-                f"on both, and enable {self.host} if it runs Nova's own "
-                f'driver and is disabled. Until then {self.taker} hardly ever '
-                f'takes a node of {self.host} without its consent.')
+                'on all of them, and send SIGHUP.')
 
 
 @dataclasses.dataclass(frozen=True)
-class DisputeEnded(base.Event):
-    """Nodes may be taken from another service again without its consent.
+class RingsAgree(base.Event):
+    """Other services do not acknowledge another ring any more.
 
-    :ivar dispute: the dispute
+    :ivar hosts: their canonical names
     """
 
     LEVEL = base.Level.INFO
 
-    dispute: disputes.Ended
+    hosts: frozenset[str]
 
     def text(self) -> str:
-        host, state = self.dispute.host, self.dispute.state
-        what = ('a member' if state is membership.State.MEMBER
-                else state.value)
-        why = {
-            disputes.Reason.OPTIONS_CHANGED:
-                'the options of this service have changed',
-            disputes.Reason.STATE_CHANGED: f'{host} is {what} now',
-            disputes.Reason.QUIET: 'nothing more was taken back',
-        }[self.dispute.reason]
-        return f'The dispute with {host} has ended: {why}.'
+        return (f'{_names(self.hosts)} no longer go by another ring than this '
+                'service.')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -95,6 +95,6 @@ def decide(world: ports.Ports, arrival: Arrival) -> planner.Step | None:
     if row is None:
         return None
     verdict = decisions.take_for_build()
-    # Nobody else may take the node before Ironic has the instance on it.
-    return planner.Step(verdict.decision, verdict.why, '',
-                        planner.Claim(checks_owner=True, owner=row.owner))
+    # Nobody else takes a node of which something is allocated.
+    return planner.Step(verdict.decision, verdict.why, claim=planner.Claim(
+        checks_owner=True, owner=row.owner))

@@ -59,7 +59,7 @@ def make(*hosts: str, instances: dict[int, str] | None = None,
         'members': {host.lower(): member(said)
                     for host in (*hosts, *held.values())},
         'providers': frozenset(NODES)} | changes
-    return snapshot.Snapshot(**values)
+    return agree(snapshot.Snapshot(**values))
 
 
 def member(said: profile.Profile) -> snapshot.Member:
@@ -68,8 +68,21 @@ def member(said: profile.Profile) -> snapshot.Member:
     :param said: its profile
     """
     return snapshot.Member(
-        scope=said.scope, by_shards=said.listing == 'shards', profile=said,
-        cell='cell1')
+        scope=said.scope, by_shards=said.listing == 'shards',
+        follows=said.mobility == 'follow', profile=said, cell='cell1')
+
+
+def agree(seen: snapshot.Snapshot) -> snapshot.Snapshot:
+    """Have each service acknowledge the ring that the command sees.
+
+    :param seen: the deployment
+    """
+    found = {host: seen.rings[key].fingerprint(key.scope)
+             for host in seen.members if host in seen.hosts
+             and (key := seen.key(host)) in seen.rings and key is not None}
+    return dataclasses.replace(seen, members={
+        host: dataclasses.replace(said, ring=found.get(host))
+        for host, said in seen.members.items()})
 
 
 def record(seen: snapshot.Snapshot, host: str, **fields
@@ -97,7 +110,8 @@ def say(seen: snapshot.Snapshot, *hosts: str, **changes
     for host in hosts or seen.members:
         found = dataclasses.replace(seen.profiles[host], **changes)
         seen = record(seen, host, profile=found, scope=found.scope,
-                      by_shards=found.listing == 'shards')
+                      by_shards=found.listing == 'shards',
+                      follows=found.mobility == 'follow')
     return seen
 
 
@@ -120,14 +134,14 @@ def with_a_rack(seen: snapshot.Snapshot) -> snapshot.Snapshot:
     :param seen: the deployment
     """
     wide, rack = ring.Ring(['a', 'b'], 32), NODES[:10]
-    return dataclasses.replace(
+    return agree(dataclasses.replace(
         say(seen, 'c', conductor_group='rack'),
         nodes={uuid: dataclasses.replace(
             node, group='rack' if uuid in rack else '')
             for uuid, node in seen.nodes.items()},
         rows={uuid: dataclasses.replace(
             row, owner='c' if uuid in rack else str(wide.owner(uuid)))
-            for uuid, row in seen.rows.items()})
+            for uuid, row in seen.rows.items()}))
 
 
 def by_shards(seen: snapshot.Snapshot, *shards: str) -> snapshot.Snapshot:
@@ -143,12 +157,12 @@ def by_shards(seen: snapshot.Snapshot, *shards: str) -> snapshot.Snapshot:
     seen = say(seen, listing='shards')
     for host in seen.members:
         seen = record(seen, host, held=deal.to_say(host))
-    return dataclasses.replace(
+    return agree(dataclasses.replace(
         seen, nodes={uuid: dataclasses.replace(node, shard=places[uuid])
                      for uuid, node in seen.nodes.items()},
         rows={name: dataclasses.replace(
             row, owner=deal.owners[places[name]])
-            for name, row in seen.rows.items()})
+            for name, row in seen.rows.items()}))
 
 
 def make_pooled(*hosts: str, instances: dict[int, str] | None = None,
@@ -163,7 +177,7 @@ def make_pooled(*hosts: str, instances: dict[int, str] | None = None,
         held.get(number) or str(current.owner(node))
         for number, node in enumerate(NODES))
     used = collections.Counter(held.values())
-    return dataclasses.replace(
+    return agree(dataclasses.replace(
         seen, rows={}, nodes={
             uuid: dataclasses.replace(node, kind=KIND)
             for uuid, node in seen.nodes.items()},
@@ -177,7 +191,7 @@ def make_pooled(*hosts: str, instances: dict[int, str] | None = None,
                  for host, each in seen.members.items()},
         inventories={pools.name(host, KIND): snapshot.Inventory(
             sizes[host], 0, used[host]) for host in hosts},
-        providers=frozenset(), **changes)
+        providers=frozenset(), **changes))
 
 
 def failing(seen: snapshot.Snapshot, host: str) -> snapshot.Snapshot:

@@ -231,7 +231,7 @@ class ReadingTestCase(base.CommandTestCase):
         seen = make()
         self.source.seen = deployment.say(seen, 'b', partitions=64)
         self.run_command('plan')
-        self.assertIn('This does not end: the services disagree. '
+        self.assertIn('The services disagree: they go by different rings. '
                       'See "nova-ironic-ring check".', self.err)
 
     def test_check(self):

@@ -37,6 +37,8 @@ class CommandTestCase(base.CommandTestCase):
 
     def pass_(self, seen):
         """Have a service that lives write its inventory, or be reserved."""
+        # By their last passes, they all know what the command knows.
+        seen = deployment.agree(seen)
         counts = counting.of(seen)
         sizes = collections.Counter(each.pool for each in counts.values())
         used = collections.Counter(

@@ -12,7 +12,6 @@ from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
-from nova_ironic_ring.core.peers import disputes
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.values import model
@@ -94,11 +93,23 @@ class World:
             node: clouds.Row(self.cloud.services[str(found.owner(node))].host)
             for node in self.cloud.nodes}
 
-    def own(self, host: str, *numbers: int, taker: str | None = None) -> None:
-        """Record nodes for a service, and offer them to another."""
+    def own(self, host: str, *numbers: int) -> None:
+        """Record nodes for a service."""
         for number in numbers:
-            self.cloud.rows[NODES[number]] = clouds.Row(
-                host, None if taker is None else model.canonical(host), taker)
+            self.cloud.rows[NODES[number]] = clouds.Row(host)
+
+    def acknowledge(self, host: str, *members: str) -> None:
+        """Have the record of a service acknowledge a ring.
+
+        :param host: the service
+        :param members: the members of the ring; all services if there is none
+        """
+        current = self.settings[model.canonical(host)]
+        self.cloud.members[current.me] = dataclasses.replace(
+            self.cloud.members.get(current.me, model.Member()),
+            ring=ring.Ring(
+                members or self.settings, current.partitions).fingerprint(
+                    current.scope))
 
     def hold(self, host: str, *numbers: int, owner: str | None = None,
              **fields) -> None:
@@ -134,7 +145,7 @@ class World:
             [snapshot.Service(service, CELL)
              for service in self.cloud.services.values()],
             {node: snapshot.Row(
-                row.owner, row.taker, node=node, cell=CELL)
+                row.owner, node=node, cell=CELL)
                 for node, row in self.cloud.rows.items()},
             {uuid: snapshot.Instance(
                 each.host, each.node, each.is_building, each.task, uuid=uuid,
@@ -153,11 +164,10 @@ class World:
     def _said(self, host: str) -> model.Member:
         """Return what the record of a service says, but for its passes."""
         current = self.settings[host]
-        said = self.cloud.members.get(host, model.Member())
-        last = said.last_pass
         return dataclasses.replace(
-            said, last_pass=last if last and last.consent else None,
-            scope=current.scope, by_shards=current.by_shards)
+            self.cloud.members.get(host, model.Member()), last_pass=None,
+            scope=current.scope, by_shards=current.by_shards,
+            follows=current.follows)
 
     # What the services do
 
@@ -241,7 +251,7 @@ class World:
                 self.settings[host], _NODES).memory
             at += _HEARTBEAT
         self._memories[host] = dataclasses.replace(
-            memory, waits={}, without_row={}, disputes=disputes.Disputes())
+            memory, waits={}, without_row={})
 
     def _beat(self, cloud: clouds.Cloud, at: float) -> None:
         """Write the heartbeats up to a time."""

@@ -236,7 +236,7 @@ class QuietPassTestCase(base.DriverTestCase):
         self.settle()
         self.nova.own(min(self.desired('me', 'a', 'b')), 'b')
         self._asked()
-        # Whether their owner consents by ring as well.
+        # Which ring their owner acknowledges as well.
         self.assertEqual([*self.QUIET, 'rows', 'rows'], self._asked())
 
 
@@ -266,7 +266,9 @@ class StatsTestCase(base.DriverTestCase):
             if step.decision is Decision.OFFER})
         said = stats.read_member(
             self.nova.row(member.uuid_of('me')).stats, 'me')
-        self.assertEqual(plan.consent, said.last_pass.consent)
+        self.assertEqual(
+            self.me.ring.memory.standing.ring.fingerprint(model.Scope()),
+            said.ring)
 
     def test_node_that_was_not_decided_on(self):
         # As when a build asks for one that is not listed any more.
@@ -298,14 +300,15 @@ class HandoverTestCase(base.DriverTestCase):
         own = self.nova.owned('me')
         self.nova.change_service('me', disabled=True)
         self.me.run_pass()
-        # The member record says it for all.
-        self.assertEqual({}, self.nova.offers())
-        self.assertIsNotNone(self.cloud.members['me'].last_pass.consent)
+        self.assertEqual(own, self.me.offers().keys())
+        # Its record says by which ring.
+        self.assertEqual(
+            self.me.ring.memory.standing.ring.fingerprint(model.Scope()),
+            self.cloud.members['me'].ring)
         # Builds go on working until it is taken.
         self.assertEqual(own, self.nova.owned('me'))
         self.peer.run_pass()
         self.assertEqual(set(NODES), self.nova.owned('a'))
-        self.assertEqual({}, self.nova.offers())
         self.assertEqual(set(), self.me.run_pass())
         self.assertEqual({member.name('me')}, self.me.tracked.keys())
 
@@ -319,7 +322,7 @@ class HandoverTestCase(base.DriverTestCase):
         for _ in range(4):
             self._round()
         self.assertEqual(before, self._owners())
-        self.assertEqual({}, self.nova.offers())
+        self.assertEqual({}, self.me.offers() | self.peer.offers())
 
     def _owners(self) -> dict[str, str]:
         return {node: row.owner for node, row in self.cloud.rows.items()}
@@ -389,7 +392,7 @@ class HandoverTestCase(base.DriverTestCase):
         self.nova.put('instance', node, 'me')
         self.nova.change_service('me', disabled=True)
         self.me.run_pass()
-        self.assertEqual('a', self.nova.offers()[node])
+        self.assertEqual('a', self.me.offers()[node])
         # Just now, before the other takes it.
         self.nova.change_instance('instance', task='rebooting')
         self._round()
@@ -408,7 +411,9 @@ class HandoverTestCase(base.DriverTestCase):
         self.peer.run_pass()
         # What it had read before, for a row that is another's.
         self.nova.record(node, 'a', row.stats)
-        self.assertEqual({}, self.nova.offers())
+        self.assertNotEqual((None, None), stats.read_made(row.stats, 'me'))
+        self.assertEqual((None, None), stats.read_made(
+            self.nova.row(node).stats, 'a'))
 
 
 class LastLookTestCase(base.DriverTestCase):
@@ -592,7 +597,8 @@ class TakeoverTestCase(base.DriverTestCase):
         self.configure(instance_mobility='follow')
         own = min(self.nova.owned('me'))
         self.nova.put('idle', own, 'a')
-        self.nova.own(own, 'a', 'me')
+        self.nova.own(own, 'a')
+        self.nova.acknowledge('a', 'me', 'a', follows=True)
         self._die()
         self.nova.unsaveable['idle'] = exception.CellTimeout()
         self.assertNotIn(own, self.me.run_pass())
@@ -785,12 +791,11 @@ class ArrivingBuildTestCase(base.DriverTestCase):
         self._claim()
         self.assertEqual('me', self.nova.host_of('new'))
         self.assertIn(self.node, self.nova.owned('me'))
-        self.assertEqual('', self.nova.offers()[self.node])
+        self.assertNotIn(self.node, self.me.offers())
         self.assertIn(self.node, self.driver.node_cache)
         self.assertIn('taken for a build', self.log.output)
         # And keeps it until Ironic has the instance on it, and then.
         self.assertIn(self.node, self.me.run_pass())
-        self.assertEqual('', self.nova.offers()[self.node])
         self.cloud.nodes[self.node].instance = 'new'
         self.assertIn(self.node, self.me.run_pass())
 
@@ -1103,12 +1108,17 @@ class PartitioningTestCase(base.DriverTestCase):
             for name, value in fields.items():
                 setattr(node, name, value)
 
+    def _settle_with_strangers(self) -> None:
+        """Wait for the nodes of live services that are not in the list."""
+        self.settle()
+        self.nova.advance(120)
+
     def test_conductor_group(self):
         self._regroup(group='rack1')
         self.cloud.nodes[NODES[0]].group = 'rack2'
         self.configure('ironic', conductor_group='rack1',
                        peer_list=['Me', ' A'])
-        self.settle()
+        self._settle_with_strangers()
         self.assertEqual(self.desired('me', 'a') - {NODES[0]},
                          self.me.begin_pass())
         self.assertEqual({'conductor_group': 'rack1'}, self.nova.filters)
@@ -1120,7 +1130,7 @@ class PartitioningTestCase(base.DriverTestCase):
         self.cloud.nodes[NEW] = clouds.Node(group='rack2')
         self.nova.put('mine', NEW, 'me')
         self.nova.put('nowhere', None, 'me')
-        self.settle()
+        self._settle_with_strangers()
         self.nova.asked.clear()
         self.assertEqual(self.desired('me', 'a') | {NEW},
                          self.me.begin_pass())
@@ -1178,7 +1188,7 @@ class PartitioningTestCase(base.DriverTestCase):
 
     def test_default_conductor_group(self):
         self.configure('ironic', conductor_group='', peer_list=['me'])
-        self.settle()
+        self._settle_with_strangers()
         self.assertEqual(set(NODES), self.me.begin_pass())
         self.assertEqual({'conductor_group': ''}, self.nova.filters)
 
@@ -1275,7 +1285,6 @@ class SubclassTestCase(base.DriverTestCase):
         # What is the site's, but not in this driver's name.
         self.assertEqual('7', row.stats['room'])
         self.assertNotEqual((None, None), stats.read_made(row.stats, 'me'))
-        self.assertEqual({}, self.nova.offers())
 
     def test_guards_are_before_what_the_site_does(self):
         self.nova.put('mine', NODES[0], 'me')

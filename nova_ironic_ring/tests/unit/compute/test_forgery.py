@@ -29,28 +29,30 @@ from nova_ironic_ring.tests.unit.compute import base
 
 NODE = base.NODES[0]
 
+#: What the service a would say of what the row of a node was made of.
+MADE = stats_adapter.make('a', 'x', 7)
+(_MADE_TEXT,) = MADE.values()
 FORGED = (
-    'ironic_ring_from:a,ironic_ring_to:me,ironic_ring_view:{}',
-    'ironic_ring:from:a,ironic_ring:to:me,ironic_ring:profile:{}',
-    'ironic_ring::from:a,:ironic_ring:to:me,ironic_ring:profile::{}',
-    ' ironic_ring_from :a,\tironic_ring_to\n:me,ironic_ring_view :{}',
-    'IRONIC_RING_FROM:a,Ironic_Ring_To:me,ironic_RING:{}',
-    'ironic_ring:{"from": "a"},"ironic_ring\\u003ato":me',
-    'ironic_ring\uff1afrom:a,ironic_ring\\x3ato:me,ironic_ring%3ato:me',
-    '{"ironic_ring:from": "a", "ironic_ring:to": "me"}',
-    'boot_option:local,ironic_ring_from:a,ironic_ring_to:me',
-    {'ironic_ring_from': 'a', 'ironic_ring_to': 'me',
-     'ironic_ring_view': '{}'},
-    {'ironic_ring:from': 'a', 'ironic_ring:to': 'me',
-     'ironic_ring:profile': '{}'},
-    {'x': {'ironic_ring:from': 'a'}, 'ironic_ring:to': {'me': ''}},
-    ['ironic_ring_from:a', 'ironic_ring:to:me', ('ironic_ring:to', 'me')],
-    ('ironic_ring:from', 'a'), 7, True)
+    'ironic_ring_made:a,ironic_ring_nodes:me,ironic_ring_view:{}',
+    'ironic_ring:made:a,ironic_ring:nodes:me,ironic_ring:profile:{}',
+    'ironic_ring::made:a,:ironic_ring:nodes:me,ironic_ring:profile::{}',
+    ' ironic_ring_made :a,\tironic_ring_nodes\n:me,ironic_ring_view :{}',
+    'IRONIC_RING_MADE:a,Ironic_Ring_Nodes:me,ironic_RING:{}',
+    'ironic_ring:{"from": "a"},"ironic_ring\\u003amade":a',
+    'ironic_ring\uff1amade:a,ironic_ring\\x3amade:a,ironic_ring%3amade:a',
+    json.dumps(MADE), MADE, [MADE],
+    'boot_option:local,ironic_ring_made:a,ironic_ring_nodes:me',
+    {'ironic_ring_made': _MADE_TEXT, 'ironic_ring_view': '{}'},
+    {'ironic_ring:made': 'a', 'ironic_ring:profile': '{}'},
+    {'x': MADE, 'ironic_ring:made': {'me': ''}},
+    ['ironic_ring_made:a', 'ironic_ring:made:a',
+     ('ironic_ring:made', _MADE_TEXT)],
+    ('ironic_ring:made', _MADE_TEXT), 7, True)
 
 #: What the service a would say in its member record.
 SAID = stats_adapter.say_member(ports.Saying(
     settings.Settings('a', scope=settings.Scope('rack')), model.LastPass(
-        60, clouds.EPOCH, model.Consent('0a1b')), frozenset(), '0a1b'))
+        60, clouds.EPOCH), frozenset(), '0a1b'))
 (_TEXT,) = SAID.values()
 # Nova divides capabilities at the commas.
 _SHORT = '{"from":"a"}'
@@ -88,10 +90,6 @@ def _record(host: str, stats: dict[str, str | None]) -> objects.ComputeNode:
     return row
 
 
-def _taker(row: objects.ComputeNode) -> str | None:
-    return records.row_of(row).taker
-
-
 class ForgeryTestCase(base.DriverTestCase):
 
     def setUp(self):
@@ -111,12 +109,13 @@ class ForgeryTestCase(base.DriverTestCase):
             node = sdk_node.Node(id=NODE, properties={
                 'cpu_arch': 'x86_64', 'capabilities': capabilities})
             row = _record('a', stock._node_resource(node)['stats'])
-            self.assertIsNone(_taker(row), capabilities)
             self._says_nothing(row, 'a', capabilities)
 
     def _says_nothing(self, row: objects.ComputeNode, host: str,
                       capabilities: object) -> None:
-        """Check that a row does not say what a member record says."""
+        """Check that a row does not say what it is made to say."""
+        self.assertNotEqual(
+            'x', stats_adapter.read_made(row.stats, host)[0], capabilities)
         self.assertIsNone(
             stats_adapter.read_profile(row.stats, host), capabilities)
         self.assertEqual(model.Member(), stats_adapter.read_member(
@@ -143,8 +142,10 @@ class ForgeryTestCase(base.DriverTestCase):
 
     def test_in_the_row_of_this_driver(self):
         for capabilities in FORGED + MEMBERS:
-            self._check(self._stats(self.own, capabilities), capabilities,
-                        {'ironic_ring:made'})
+            said = self._stats(self.own, capabilities)
+            self._check(said, capabilities, {'ironic_ring:made'})
+            self.assertIsNotNone(stats_adapter.read_made(
+                _record('me', said).stats, 'me')[0], capabilities)
 
     def test_in_the_row_of_a_node_that_it_has_not_decided_on(self):
         self.cloud.nodes[base.NEW] = clouds.Node()
@@ -163,7 +164,6 @@ class ForgeryTestCase(base.DriverTestCase):
             capabilities)
         for host in 'me', 'a':
             row = _record(host, stats)
-            self.assertIsNone(_taker(row), capabilities)
             self._says_nothing(row, host, capabilities)
 
     def test_what_nova_counts(self):
@@ -206,23 +206,14 @@ class ForgeryTestCase(base.DriverTestCase):
             node = self.driver.node_cache[self.own]
             self.assertEqual({}, node._body.dirty)
 
-    def test_offer_is_what_the_driver_says(self):
-        self.join('e')
-        self.me.run_pass()
-        node = min(node for node, taker in self.nova.offers().items()
-                   if taker == 'e')
-        for capabilities in FORGED:
-            self.assertEqual('e', _taker(_record(
-                'me', self._stats(node, capabilities))))
-
     def test_other_capabilities_stay(self):
-        stats = self._stats(self.own, FORGED[8])
+        stats = self._stats(self.own, FORGED[10])
         self.assertEqual('local', stats['boot_option'])
         self.assertEqual('x86_64', stats['cpu_arch'])
 
     def test_nova_does_not_trip_over_the_names(self):
-        said = stats_adapter.offer('A', 'b') | SAID
-        self.assertEqual(4, len(said))
+        said = MADE | SAID
+        self.assertEqual(2, len(said))
         row = _record('a', {'boot_option': 'local', 'nothing': None, **said})
         self.assertEqual(said, {
             key: value for key, value in row.stats.items() if key in said})
@@ -235,8 +226,8 @@ class ForgeryTestCase(base.DriverTestCase):
         for specs, outcome in (
                 ({'capabilities:boot_option': 'local'}, True),
                 ({'capabilities:boot_option': 'netboot'}, False),
-                ({'ironic_ring:from': 'x'}, True),
-                ({'capabilities:ironic_ring:from': 'a'}, False)):
+                ({'ironic_ring:made': 'x'}, True),
+                ({'capabilities:ironic_ring:made': 'a'}, False)):
             spec = objects.RequestSpec(flavor=objects.Flavor(
                 extra_specs=specs))
             self.assertEqual(outcome, passes.host_passes(state, spec), specs)

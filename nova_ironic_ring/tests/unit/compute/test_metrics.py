@@ -177,6 +177,19 @@ class CollectorTestCase(base.DriverTestCase):
         self.assertEqual(0, seen['instances_taken_over_total/consent'])
         self.assertGreater(seen['nodes_taken_total/TAKE_ABANDONED'], 0)
 
+    def test_rings_that_differ(self):
+        self.settle()
+        self.assertEqual(0, self._read()['rings_differ'])
+        for _ in range(6):
+            self.nova.acknowledge('a', 'a')
+            self.me.run_pass()
+            self.nova.advance(60)
+        self.assertEqual(1, self._read()['rings_differ'])
+        self.assertIn('by another ring than a: no free node', self.log.output)
+        self.nova.acknowledge('a', 'me', 'a', 'b')
+        self.me.run_pass()
+        self.assertEqual(0, self._read()['rings_differ'])
+
     def test_vanished_nodes(self):
         self.settle()
         self.assertEqual(0, self._read()['nodes_vanished'])

@@ -22,9 +22,6 @@ _SHIPPED = _ROOT / 'etc/monitoring'
 _DURATION = r'\d+[smhd]'
 # What Prometheus adds to what it reads.
 _OWN_LABELS = {'instance', 'job'}
-# What a service with pools exports for the time that others have records of
-# nodes: it says nothing of pools.
-_OF_RECORDS = {'nova_ironic_ring_disputes'}
 
 
 class MonitoringTestCase(base.DriverTestCase):
@@ -169,7 +166,7 @@ class MonitoringTestCase(base.DriverTestCase):
             section = page.partition(
                 f'.. _{alert["alert"].lower()}:')[2].partition('.. _')[0]
             is_for_both = all(
-                selector.name in self.by_pool.keys() - _OF_RECORDS
+                selector.name in self.by_pool
                 for selector in self._selectors(alert['expr']))
             self.assertEqual(
                 not is_for_both,

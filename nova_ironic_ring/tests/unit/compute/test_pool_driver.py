@@ -494,16 +494,18 @@ class ResourceTestCase(PoolDriverTestCase):
     def test_others_read_by_which_ring_instances_follow(self):
         def said():
             return stats.read_member(
-                self.nova.row(member.uuid_of('me')).stats, 'me').ring
+                self.nova.row(member.uuid_of('me')).stats, 'me')
         self.me.run_pass()
-        self.assertIsNone(said())
+        self.assertFalse(said().follows)
         self.configure(instance_mobility='follow')
         self.me.run_pass()
-        self.assertEqual(
-            self.me.ring.memory.standing.ring.fingerprint, said())
+        self.assertTrue(said().follows)
+        ring = self.me.ring
+        self.assertEqual(ring.memory.standing.ring.fingerprint(
+            ring.settings.scope), said().ring)
         self.configure(instance_mobility='failover')
         self.me.run_pass()
-        self.assertIsNone(said())
+        self.assertFalse(said().follows)
 
     def test_weighers_compare_what_is_free(self):
         for node in NODES:

@@ -195,26 +195,32 @@ class OffersTestCase(base.DriverTestCase):
         self.settle()
         self.reactions = self.driver.ring_reactions
         self.node = min(self.desired('me', 'a', 'b'))
-        self._give('a')
+        self.nova.own(self.node, 'a')
+        self.me.tracked.pop(self.node, None)
         self.nova.advance()
         self.me.run_pass()
         self.nova.asked.clear()
 
-    def _give(self, owner: str, taker: str | None = None) -> None:
-        self.cloud.rows[self.node] = clouds.Row(
-            owner, None if taker is None else owner, taker)
-        self.me.tracked.pop(self.node, None)
+    def _acknowledge(self) -> None:
+        """Have its owner acknowledge the ring of this service."""
+        self.nova.acknowledge('a', 'me', 'a', 'b')
 
     def test_what_is_asked(self):
         self.say_members('a', 'b')
         self.reactions.look()
-        # The row of the node, and whether its owner consents by ring.
+        # The row of the node, and which ring its owner acknowledges.
         self.assertEqual(
             ['ring services', 'rows', 'instances of host', 'rows', 'rows'],
             self.nova.asked)
 
+    def test_owner_that_acknowledges_another_ring(self):
+        self.nova.acknowledge('a', 'me', 'a')
+        self.reactions.look()
+        self.assertEqual([], self.reactions._nodes)
+        self.assertEqual('a', self.cloud.rows[self.node].owner)
+
     def test_it_is_taken(self):
-        self._give('a', 'me')
+        self._acknowledge()
         self.reactions.look()
         self.assertEqual('a', self.cloud.rows[self.node].owner)
         self.assertTrue(self.driver.node_is_available(self.node))
@@ -226,7 +232,7 @@ class OffersTestCase(base.DriverTestCase):
             f'Node {self.node} of a is free and taken with consent'))
 
     def test_the_owner_builds_on_it(self):
-        self._give('a', 'me')
+        self._acknowledge()
         self.cloud.allocations[self.node] = {'build'}
         self.reactions.look()
         self.reactions.track(self.node)
@@ -239,7 +245,7 @@ class OffersTestCase(base.DriverTestCase):
         listed = sorted(self.me.begin_pass())
         self.assertNotIn(self.node, listed)
         self.assertTrue(self.me.update(listed[0]))
-        self._give('a', 'me')
+        self._acknowledge()
         self.reactions.look()
         self.reactions.track(self.node)
         for node in listed[1:]:
@@ -253,7 +259,7 @@ class OffersTestCase(base.DriverTestCase):
         self.nova.put('theirs', theirs, 'b')
         self.nova.advance()
         self.me.run_pass()
-        self._give('a', 'me')
+        self._acknowledge()
         self.reactions.look()
         self.nova.change_service('b', forced_down=True)
         with fixtures.MockPatch(

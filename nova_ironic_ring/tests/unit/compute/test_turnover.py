@@ -97,8 +97,8 @@ class SizesTestCase(unittest.TestCase):
 
     def test_everything_is_found(self):
         hidden = [1, 2, 3]
-        self.assertEqual(3, sizes(model.Consent(
-            'ring', [functools.partial(lambda: hidden)]))['.but[]()[]()'])
+        self.assertEqual(3, sizes(model.LastPass(
+            60, [functools.partial(lambda: hidden)]))['.at[]()[]()'])
 
 
 class TableTestCase(unittest.TestCase):

@@ -3,9 +3,7 @@
 """Tests of the driver that updates what has changed, and not what is there."""
 
 import contextlib
-import dataclasses
 import datetime
-import threading
 import time
 import types
 from unittest import mock
@@ -25,22 +23,11 @@ from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.adapters import several
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.deciding import decisions
-from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import updates
-from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.values import member
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.fixtures import nova_tracker
 from nova_ironic_ring.tests.unit.compute import base
-
-# Long after something is known to hang.
-_SECONDS = 20
-
-
-def offer_in_rows(test: base.DriverTestCase) -> None:
-    """Have owners offer each node in its row, as with many exceptions."""
-    test.useFixture(base.fixtures.MockPatch(
-        'nova_ironic_ring.core.peers.consents.MOST', 0))
 
 
 class WatchedTestCase(base.DriverTestCase):
@@ -201,20 +188,6 @@ class UpdatesTestCase(WatchedTestCase):
         self.assertEqual([], self.updated)
         self.assertEqual(set(self.own), self.run_pass())
 
-    def test_offers_that_are_taken_back_at_a_start(self):
-        offer_in_rows(self)
-        self.configure(full_update_interval=600)
-        self.nova.change_service('me', disabled=True)
-        self.run_pass()
-        self.assertNotEqual({}, self.nova.offers())
-        self.nova.change_service('me', disabled=False)
-        self.start_again()
-        self.nova.advance(1200)
-        self.updated.clear()
-        self.me.run_pass(startup=True)
-        self.assertEqual([], self.updated)
-        self.assertEqual({}, self.nova.offers())
-
     def test_claim_of_a_node_that_is_not_tracked(self):
         node = self.restart()
         self.nova.put('instance', None, None, is_building=True)
@@ -252,18 +225,16 @@ class UpdatesTestCase(WatchedTestCase):
         return told
 
     def test_offer_of_a_node_that_is_not_tracked(self):
-        offer_in_rows(self)
         node = self.restart()
         self.nova.change_service('me', disabled=True)
         self.run_pass()
-        self.assertIn(node, self.nova.offers())
+        self.assertIn(node, self.me.offers())
         self.assertNotIn(node, self.me.tracked)
         # A claim has the tracker track it.
         self.assertIn(node, self.me.ring.untracked())
 
     def test_service_that_is_disabled(self):
         """Placement is told of nodes that stay, and the tracker of none."""
-        offer_in_rows(self)
         self.restart()
         stay = self.own[:2]
         for node in stay:
@@ -276,7 +247,7 @@ class UpdatesTestCase(WatchedTestCase):
         self.assertEqual(dict.fromkeys(stay, False), told)
         self.nova.change_service('me', disabled=True)
         self.assertEqual(set(), self.run_pass())
-        self.assertEqual(set(self.own) - set(stay), self.nova.offers().keys())
+        self.assertEqual(set(self.own) - set(stay), self.me.offers().keys())
 
     def test_service_that_tracks_nothing_is_enabled(self):
         node = self.restart()
@@ -392,13 +363,9 @@ class MovesTestCase(WatchedTestCase):
                                side_effect=ValueError('no conductor')):
             self.nova.change_service('a', forced_down=True)
             self.me.begin_pass()
-            node = next(node for node, step
-                        in self.me.ring.result.plan.steps.items()
-                        if step.decision.takes)
-            self.driver._is_to_update(node)
         self.assertIn('Cannot record node', self.log.output)
-        self.assertEqual('a', self.cloud.rows[node].owner)
-        self.assertIn(node, self.kill())
+        self.assertEqual(self.theirs, self.nova.owned('a'))
+        self.assertLess(3, len(self.kill()))
 
     def test_conductor_that_does_not_answer(self):
         saved = []
@@ -408,28 +375,20 @@ class MovesTestCase(WatchedTestCase):
             time.sleep(0.1)
             raise oslo_messaging.MessagingTimeout()
         self.nova.change_service('a', forced_down=True)
-        self.me.begin_pass()
-        nodes = [node for node, step
-                 in self.me.ring.result.plan.steps.items()
-                 if step.decision.takes]
-        self.assertLess(2, len(nodes))
         with (mock.patch.object(objects.ComputeNode, 'save', save),
-              mock.patch.object(several, '_THREADS', 2)):
-            self.driver._is_to_update(nodes[0])
+              mock.patch.object(several, '_THREADS', 2),
+              mock.patch.object(self.me.ring.world.nova, 'say_member')):
+            self.me.begin_pass()
         # Those that were being saved at the same time.
         self.assertEqual(2, len(saved))
-        self.assertIn(nodes[0], self.kill())
+        self.assertLess(2, len(self.kill()))
 
     def test_service_that_is_about_to_end(self):
         self.nova.change_service('a', forced_down=True)
-        self.me.begin_pass()
-        ring = self.me.ring
-        node = next(node for node, step in ring.result.plan.steps.items()
-                    if step.decision.takes)
         self.useFixture(base.fixtures.MockPatchObject(
-            ring.process, 'is_ending', lambda: True))
-        self.assertFalse(self.driver._is_to_update(node))
-        self.assertEqual('a', self.cloud.rows[node].owner)
+            self.me.ring.process, 'is_ending', lambda: True))
+        self.run_pass()
+        self.assertEqual(self.theirs, self.nova.owned('a'))
 
     def test_turns_that_come_in_a_pass_wait_for_the_next(self):
         self.configure(full_update_interval=600)
@@ -520,24 +479,15 @@ class MovesTestCase(WatchedTestCase):
         self.assertEqual('me', self.cloud.rows[node].owner)
         self.assertIn(node, self.me.tracked)
 
-    def test_node_that_is_offered_after_it_was_lost(self):
+    def test_nodes_that_come_between_two_passes(self):
         self.nova.change_service('a', forced_down=True)
-        self.me.begin_pass()
-        ring = self.me.ring
-        node, step = next(
-            (node, step) for node, step in ring.result.plan.steps.items()
-            if step.decision.takes)
-        self.nova.own(node, 'b')
-        self.assertFalse(self.driver._is_to_update(node))
-        self.assertEqual('b', self.cloud.rows[node].owner)
-        self.say_made({node}, 'b')
-        with mock.patch.object(ring, '_look', lambda place: (
-                node_places.ReactionResult(ring.memory, steps={
-                    node: dataclasses.replace(
-                        step, claim=planner.Claim(None, True, 'b'))}))):
-            ring.react()
-        self.assertFalse(self.driver._is_to_update(node))
-        self.assertEqual('me', self.cloud.rows[node].owner)
+        self.driver.ring_reactions.look()
+        came = self.nova.owned('me') & self.theirs
+        self.assertLess(3, len(came))
+        self.assertLessEqual(came, self.me.ring.process.tracked())
+        # The tracker has not been asked.
+        self.assertEqual(set(), came & self.me.tracked.keys())
+        self.assertLessEqual(came, self.me.ring.nodes.keys())
 
     def test_nodes_of_a_service_that_was_disabled(self):
         told = []
@@ -549,22 +499,14 @@ class MovesTestCase(WatchedTestCase):
         came = self.kill()
         self.assertEqual({(node, True) for node in came}, set(told))
 
-    def test_offers_are_written_into_rows_alone(self):
-        offer_in_rows(self)
-        self.nova.change_service('a', disabled=True)
-        self.run_pass()
+    def test_offers_are_written_into_no_row(self):
         self.nova.change_service('me', disabled=True)
-        self.nova.change_service('a', disabled=False)
-        self.assertEqual(set(), self.run_pass() - self.theirs)
-        offers = self.nova.offers()
-        self.assertLess(3, len(offers))
-        self.assertLessEqual(set(offers), self.nova.owned('me'))
+        self.assertEqual(set(), self.run_pass())
+        self.assertEqual(set(self.own), self.me.offers().keys())
         # They are withdrawn in the same way.
         self.nova.change_service('me', disabled=False)
         self.assertEqual(set(), self.run_pass())
-        self.assertEqual(set(), {
-            node for node, taker in self.nova.offers().items()
-            if taker and node in self.own})
+        self.assertEqual({}, self.me.offers())
 
 
 class NovaTrackerTestCase(base.DriverTestCase):
@@ -595,24 +537,6 @@ class NovaTrackerTestCase(base.DriverTestCase):
         # Ironic's nodes have no PCI devices.
         self.assertEqual([{'host', 'service_id'}], [
             each - {'pci_device_pools'} for each in changes])
-
-    def test_offer_that_the_tracker_keeps(self):
-        rows = self.tracked.tracker.compute_nodes
-        before = dict(rows[self.node].stats)
-        self.assertTrue(upstream.say(self.driver, self.node, lambda said: {
-            **stats_adapter.cleaned(said),
-            **stats_adapter.offer('me', 'a')}))
-        self.assertEqual({self.node: 'a'}, self.nova.offers())
-        # A claim writes what the tracker has added up.
-        self.tracked.tracker._update_usage(
-            {'memory_mb': 0}, self.node)
-        self.tracked.tracker._update(
-            nova_context.get_admin_context(), rows[self.node])
-        self.assertEqual({self.node: 'a'}, self.nova.offers())
-        self.assertTrue(upstream.say(
-            self.driver, self.node, lambda said: before))
-        self.assertEqual({}, self.nova.offers())
-        self.assertEqual(before, dict(rows[self.node].stats))
 
     def test_service_of_a_node_that_another_has_taken(self):
         """The tracker does not write its own service into the row."""
@@ -664,28 +588,6 @@ class NovaTrackerTestCase(base.DriverTestCase):
         self.assertGreater(len(names), len(told))
         self.assertEqual(dict.fromkeys({*names, 'untracked'}, False), more)
 
-    def offer_all(self) -> None:
-        """Begin a pass in which the service is to offer its nodes."""
-        self.nova.change_service('me', disabled=True)
-        self.nova.advance()
-        self.assertIn(self.node, self.driver.get_available_nodes())
-        self.assertIn(self.node, self.me.ring.result.changes.offers)
-
-    def test_offer_of_a_node_that_ironic_says_something_new_of(self):
-        offer_in_rows(self)
-        self.offer_all()
-        before = self.cloud.rows[self.node].made_of
-        # As a build has it read.
-        self.nova.properties[self.node] = {'memory_mb': 4096}
-        self.me.ring.ironic.named(
-            self.me.ring.settings.scope, [self.node])
-        upstream.add_to_cache(
-            self.driver, self.me.ring.ironic.for_nova([self.node]))
-        self.assertFalse(self.driver._is_to_update(self.node))
-        self.assertIn(self.node, self.nova.offers())
-        # The row does not say that Placement knows it.
-        self.assertEqual(before, self.cloud.rows[self.node].made_of)
-
     def test_what_its_former_owner_writes(self):
         self.nova.own(self.node, 'a')
         self.nova.properties[self.node] = {'capabilities': 'new:one'}
@@ -720,10 +622,6 @@ class NovaTrackerTestCase(base.DriverTestCase):
         self.nova.advance()
         self.tracked.run_pass()
         self.assertEqual([], happened)
-
-    def test_node_that_the_tracker_does_not_have(self):
-        upstream.forget(self.driver, self.node)
-        self.assertFalse(upstream.say(self.driver, self.node, dict))
 
     def test_steady_pass(self):
         with mock.patch.object(
@@ -845,31 +743,3 @@ class NovaTrackerTestCase(base.DriverTestCase):
             self.assertEqual(expected, row.vcpus_used)
             self.assertEqual(bool(expected), row.running_vms)
         self.assertFalse(self.driver._is_to_update(self.node))
-
-    def test_offer_while_the_tracker_is_busy(self):
-        offer_in_rows(self)
-        self.offer_all()
-        is_held, goes_on = threading.Event(), threading.Event()
-        got = []
-
-        def claim():
-            # As in a claim where the driver has no node at the moment.
-            is_held.set()
-            goes_on.wait(_SECONDS)
-            got.append(self.driver.ring_lock.acquire(timeout=_SECONDS))
-            if got[0]:
-                self.driver.ring_lock.release()
-        claims = threading.Thread(
-            target=upstream.in_turn_with_tracker, args=[claim])
-        claims.start()
-        is_held.wait(_SECONDS)
-
-        def say(driver, node, change):
-            goes_on.set()
-            return before(driver, node, change)
-        before = upstream.say
-        with mock.patch.object(upstream, 'say', say):
-            self.driver._is_to_update(self.node)
-        claims.join(_SECONDS)
-        self.assertEqual([True], got)
-        self.assertIn(self.node, self.nova.offers())

@@ -11,7 +11,6 @@ from oslotest import base
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
-from nova_ironic_ring.core.peers import consents
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.values import model
@@ -121,27 +120,28 @@ class PassTestCase(WithTracker, base.BaseTestCase):
         self.current = dataclasses.replace(self.current, **values)
         self.tracker.current = self.current
 
-    def record(self, node: str, owner: str, taker: str | None = None) -> None:
+    def record(self, node: str, owner: str) -> None:
         """Write the row of a node.
 
         :param node: its UUID
         :param owner: its owner
-        :param taker: to whom the owner offers it; None if it says nothing
         """
-        self.cloud.rows[node] = clouds.Row(
-            owner, None if taker is None else owner.lower(), taker)
+        self.cloud.rows[node] = clouds.Row(owner)
 
-    def let_go(self, owner: str, consent: model.Consent | None = None
-               ) -> None:
-        """Have a service let others take its free nodes by this one's ring.
+    def ring(self) -> str:
+        """Return the fingerprint of the service's ring."""
+        return self.memory.standing.ring.fingerprint(self.current.scope)
+
+    def let_go(self, owner: str, **said: Any) -> None:
+        """Have a service acknowledge this one's ring after a good pass.
 
         :param owner: its name
-        :param consent: what it says instead
+        :param said: what it says instead, or as well
         """
-        say(self.cloud, owner, last_pass=model.LastPass(
-            60, self.tracker.world.process.wall_time(),
-            consent or model.Consent(consents.fingerprint(
-                self.memory.standing.ring, self.current.scope))))
+        say(self.cloud, owner, **{
+            'last_pass': model.LastPass(
+                60, self.tracker.world.process.wall_time()),
+            'ring': self.ring(), **said})
 
     def give_all_to(self, *hosts: str) -> None:
         """Write the rows of all nodes by a ring of some hosts."""
@@ -238,9 +238,9 @@ class PassTestCase(WithTracker, base.BaseTestCase):
                 if row.owner == 'me'}
 
     def offers(self) -> dict[str, str]:
-        """Return to whom the service offers nodes, by node."""
-        return {node: row.taker for node, row in self.cloud.rows.items()
-                if row.owner == row.giver == 'me' and row.taker is not None}
+        """Return to whom the last pass offers nodes, by node."""
+        return {node: step.offer
+                for node, step in self.result.plan.steps.items() if step.offer}
 
     def happened(self, kind: type) -> list[Any]:
         """Return the events of a kind of the last pass."""

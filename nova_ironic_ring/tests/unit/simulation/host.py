@@ -107,8 +107,7 @@ class Nova(clouds.Nova):
 
     def make_member(self, said: ports.Saying) -> None:
         super().make_member(said)
-        self._service.world.rules.said(
-            self._service, said.last_pass.consent)
+        self._service.world.rules.said(self._service, said.ring)
 
     def take_row(self, node: str, owner: str) -> bool:
         service = self._service
@@ -421,6 +420,7 @@ class Activity:
     :ivar read_at: when it last read rows or instances
     :ivar looked_at: when it began to look at a node that the tracker takes
     :ivar takes: the nodes whose instances it has decided to take over
+    :ivar ring: the fingerprint of the ring by which it has decided
     :ivar steps: what it has decided on, by the node, if it is no pass
     """
 
@@ -429,6 +429,7 @@ class Activity:
     read_at: float
     looked_at: float = 0.0
     takes: frozenset[str] = frozenset()
+    ring: str = ''
     steps: Mapping[str, planner.Step] = dataclasses.field(
         default_factory=dict)
 
@@ -539,7 +540,7 @@ class Host:
             peers=settings.peers(self.name, scope, self.peers),
             partitions=times.PARTITIONS, pass_interval=times.PASS_INTERVAL,
             report_interval=times.REPORT_INTERVAL,
-            handover_timeout=2 * times.PASS_INTERVAL, measures_passes=True,
+            handover_timeout=times.HANDOVER_TIMEOUT,
             follows=self.world.follows,
             failover_after=times.FAILOVER_AFTER,
             full_update_interval=self.world.full_update_interval,
@@ -750,12 +751,12 @@ class Host:
                 self._fail(error)
                 return
             self.memory = self.result.memory
+            self.activity.steps = {}
         self.world.writes.told(self, self.result.happened)
         self.world.rules.planned(self)
         if self.result.work.said is not None:
             self.world.rules.went_by(
-                self, self.result.work.said.last_pass.consent,
-                self.memory.standing)
+                self, self.result.work.said.ring, self.memory.standing)
         for uuid in self._reaped():
             self.world.rules.check_reaped(self, uuid)
             self.later(1, functools.partial(self._reap, uuid))
@@ -771,6 +772,7 @@ class Host:
         activity = self.activity
         activity.began_at = self.world.now
         activity.takes = frozenset()
+        activity.steps = {}
 
     def _react_on(self) -> None:
         while not self.process.ending:
@@ -790,9 +792,13 @@ class Host:
             self.memory = result.memory
             self.result = dataclasses.replace(
                 self.result, plan=self.result.plan.having(result.steps))
+            self.process.untracked |= result.moved
         self.world.writes.told(self, result.happened)
+        if result.said is not None:
+            self.world.rules.acknowledged(
+                str(result.said.ring), self.memory.standing.ring)
         self.activity.steps = result.steps
-        for node in result.steps:
+        for node in result.steps.keys() - result.moved:
             with contextlib.suppress(Unreachable):
                 self.tracker.take(node, dataclasses.replace(
                     self.result, plan=planner.Plan(result.steps)))

@@ -67,9 +67,12 @@ def decide(world: worlds.World, seen: observation.Observation,
     :param current: its settings
     """
     plan = _decide(seen, before, current)
-    world.services[current.me].activity.takes = frozenset(
+    activity = world.services[current.me].activity
+    activity.takes = frozenset(
         node for node, step in plan.steps.items()
         if step.decision.takes_instance)
+    activity.steps = plan.steps
+    activity.ring = seen.standing.ring.fingerprint(current.scope)
     # Of each second some.
     if int(seen.at * 10) % 10 == 0:
         equal = dataclasses.replace(
@@ -83,20 +86,19 @@ def decide(world: worlds.World, seen: observation.Observation,
 
 def _comparable(plan: planner.Plan) -> tuple[object, ...]:
     """Return what of two plans is the same, where their order is not."""
-    return (plan.steps, plan.waits, plan.disputed,
-            set(map(repr, plan.happened)))
+    return plan.steps, plan.waits, set(map(repr, plan.happened))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Said:
-    """What a service has said of whom it lets take its free nodes.
+    """Which ring a service has acknowledged.
 
     :ivar at: when, in seconds
-    :ivar consent: by which ring; None for no ring
+    :ivar ring: the fingerprint of the ring; None for no ring
     """
 
     at: float
-    consent: model.Consent | None
+    ring: str | None
 
 
 class Invariants:
@@ -130,10 +132,10 @@ class Invariants:
         self._vanished: dict[str, set[str]] = {}
         #: The nodes with instances of the service that each was told of.
         self._own: dict[str, dict[str, str]] = {}
-        #: What each service has said of whom it lets take its free nodes, by
-        #: canonical name, the last one last.
+        #: What each service has acknowledged, by canonical name, the last one
+        #: last.
         self._said: dict[str, list[_Said]] = {}
-        #: The ring of each fingerprint that was consented to.
+        #: The ring of each fingerprint that was acknowledged.
         self._rings: dict[str, ring.Ring] = {}
 
     # What changes
@@ -167,29 +169,36 @@ class Invariants:
             if uuid in self.cloud.instances
             and self.cloud.instances[uuid].host_name == host.me}
 
-    def said(self, host: hosts.Host, consent: model.Consent | None) -> None:
-        """Note that a service has said whom it lets take its free nodes.
+    def said(self, host: hosts.Host, ring: str | None) -> None:
+        """Note that a service has acknowledged a ring.
 
         :param host: the service
-        :param consent: by which ring; None for no ring
+        :param ring: the fingerprint of the ring; None for no ring
         """
-        self._said.setdefault(host.me, []).append(_Said(
-            self.world.now, consent))
+        self._said.setdefault(host.me, []).append(_Said(self.world.now, ring))
 
-    def went_by(self, host: hosts.Host, consent: model.Consent | None,
+    def went_by(self, host: hosts.Host, fingerprint: str | None,
                 standing: observation.Standing) -> None:
-        """Note by which ring a service has let others take its free nodes.
+        """Note which ring a service has acknowledged in a pass.
 
         :param host: the service
-        :param consent: its consent; None for none
+        :param fingerprint: that of the ring; None for no ring
         :param standing: what the service has known of the others
         """
-        if consent is None:
+        if fingerprint is None:
             return
         if not standing.is_trusted:
-            self.world.fail(f'{host.name} lets others take its nodes, and '
-                            'does not know who lives')
-        self._rings[consent.ring] = standing.ring
+            self.world.fail(f'{host.name} acknowledges a ring, and does not '
+                            'know who lives')
+        self.acknowledged(fingerprint, standing.ring)
+
+    def acknowledged(self, fingerprint: str, seen: ring.Ring) -> None:
+        """Note the ring of a fingerprint.
+
+        :param fingerprint: the fingerprint
+        :param seen: the ring
+        """
+        self._rings[fingerprint] = seen
 
     # Who lives
 
@@ -208,38 +217,34 @@ class Invariants:
                 and since - max(self.world.disturbed_at,
                                 host.disturbed_at) > long)
 
-    def _has_consented(self, host: hosts.Host, node: str, row: clouds.Row
-                       ) -> bool:
-        return self._is_by_ring(host, node) or (
-            row.taker == host.me and row.giver == model.canonical(row.owner))
-
-    def _is_by_ring(self, host: hosts.Host, node: str) -> bool:
-        """Say whether a service takes a node with a consent by ring."""
-        claim = host.step(node).claim
-        return claim is not None and claim.ring is not None
-
     def _check_by_ring(self, host: hosts.Host, node: str, owner: str,
-                       looked_at: float) -> None:
-        """See that a consent by ring is one, and of the ring of both.
+                       looked_at: float) -> bool:
+        """See that an owner has acknowledged the ring by which it is taken.
 
-        What its owner has withdrawn after the last look, nobody can know.
+        What it acknowledges after the last look, nobody can know.
+
+        :returns: whether the node is taken with the consent of its owner
         """
         claim = host.step(node).claim
         if claim is None or claim.ring is None:
-            return
-        told = self._said.get(owner, [])
-        last = [each for each in told if each.at < looked_at][-1:]
-        for said in [*last, *(each for each in told if each.at >= looked_at)]:
-            if said.consent is None or node in said.consent.but or (
-                    said.consent.ring != claim.ring):
-                continue
-            # By their shards nodes may be for others since.
-            found = self._rings.get(claim.ring)
-            if found is None or found.deal is not None or (
-                    found.owner(node) == host.me):
-                return
+            return False
+        # By their shards nodes may be for others since.
+        found = self._rings.get(claim.ring)
+        if self._has_acknowledged(owner, claim.ring, looked_at) and (
+                found is None or found.deal is not None
+                or found.owner(node) == host.me):
+            return True
         self.world.fail(f'{host.name} takes node {short(node)} with a consent '
                         f'that {owner} has not given')
+        return False
+
+    def _has_acknowledged(self, owner: str, fingerprint: str, since: float
+                          ) -> bool:
+        """Say whether a service acknowledged a ring at a time, or later."""
+        told = self._said.get(owner, [])
+        last = [each for each in told if each.at < since][-1:]
+        return any(said.ring == fingerprint for said in (
+            *last, *(each for each in told if each.at >= since)))
 
     # Rows
 
@@ -264,8 +269,7 @@ class Invariants:
         # What changes after the last look, nobody can know.
         if self._row_since[node] >= looked_at:
             return
-        self._check_by_ring(host, node, owner, looked_at)
-        if self._has_consented(host, node, row):
+        if self._check_by_ring(host, node, owner, looked_at):
             return
         other = self.world.services.get(owner)
         if other is None or other.driver is not host.driver or (
@@ -279,7 +283,8 @@ class Invariants:
         if host.activity.began_at - other.works_from <= times.QUIET:
             # Its passes fail, or have failed.
             return
-        if other.ring == host.ring and self._is_steady(
+        # Whatever ring it goes by.
+        if other.group == host.group and self._is_steady(
                 owner, host.activity.began_at, times.QUIET):
             self.world.fail(f'{what} without its consent')
 
@@ -399,8 +404,14 @@ class Invariants:
         old = model.canonical(expected.host)
         row = self.cloud.rows.get(expected.node)
         # Who takes one of a dead service has deleted the row.
+        step = host.activity.steps.get(expected.node)
         consents = expected.task is None and row is not None and (
-            row.giver, row.taker) == (old, host.me)
+            model.canonical(row.owner) == old and step is not None
+            and step.decision is Decision.TAKE_INSTANCE)
+        if consents and not self._has_acknowledged(
+                old, host.activity.ring, host.activity.read_at):
+            self.world.fail(f'{host.name} takes {uuid} with a consent that '
+                            f'{expected.host} has not given')
         self.world.log(f'{host.name} takes {uuid} of {expected.host}'
                        f'{", which lets it" if consents else ""}')
         self.instance_changed(uuid)
@@ -508,6 +519,10 @@ class Invariants:
         :param host: the service
         """
         members = host.memory.standing.membership.members
+        said = host.result.work.said
+        if said is None or said.ring is None:
+            # Nobody takes anything by it.
+            return
         for node, step in host.result.plan.steps.items():
             if not step.offer:
                 continue

@@ -88,7 +88,6 @@ class LargeTestCase(base.BaseTestCase):
                     f'{n:02}:{letter * 160}' for n in range(200))}).said
             row = {'stats': json.dumps({
                 'cpu_arch': said['cpu_arch'],
-                **stats.offer('me', 'x' * 255),
                 **stats.make('me', 'x' * 64, 10 ** 9),
                 **dict(each.split(':')
                        for each in said['capabilities'].split(','))})}
@@ -129,7 +128,7 @@ class ReadTestCase(RecordsTestCase):
         self.fake.change_service('d', forced_down=True)
         self.cloud.other_drivers = frozenset({'d'})
         for number, host in enumerate(('Me', 'b', 'c', 'd')):
-            self.fake.own(fake_nova.NODES[number], host, taker='b')
+            self.fake.own(fake_nova.NODES[number], host)
         self.fake.put('built', NODE, 'me', task='rebooting')
         self.fake.put('building', OTHER, None, is_building=True)
         self.fake.put('ended', OTHER, None, is_given_up=True)
@@ -201,7 +200,7 @@ class ReadTestCase(RecordsTestCase):
         self.assertEqual(1, len(self.nova.rows_of('d')))
         wanted = [NODE, OTHER, fake_nova.NODES[20]]
         self.assertEqual(self.core.rows(wanted), self.nova.rows(wanted))
-        self.assertEqual(model.Row('Me', 'b'), self.nova.rows([NODE])[NODE])
+        self.assertEqual(model.Row('Me'), self.nova.rows([NODE])[NODE])
 
     def test_instances(self):
         self.assertEqual({'built'}, self.nova.instances_of('ME'))
@@ -253,8 +252,8 @@ class MemberTestCase(RecordsTestCase):
 
     def _say(self, minute: int, **changes: Any) -> model.Member:
         said = model.Member(model.LastPass(
-            60, clouds.EPOCH + datetime.timedelta(minutes=minute),
-            model.Consent('0a1b', frozenset({NODE}))), self.RACK, **changes)
+            60, clouds.EPOCH + datetime.timedelta(minutes=minute)),
+            self.RACK, **changes)
         self.cloud.members['b'] = said
         return said
 
@@ -265,7 +264,8 @@ class MemberTestCase(RecordsTestCase):
 
     def test_records_are_read(self):
         self.assertEqual({'b': self.said, 'c': None}, self._read())
-        said = self._say(2, by_shards=True, held=frozenset({'01234567'}))
+        said = self._say(2, by_shards=True, held=frozenset({'01234567'}),
+                         ring='0a1b')
         self.assertEqual({'b': said, 'c': None}, self._read())
         self.assertEqual(self.core.ring_services(), self.nova.ring_services())
         self.assertFalse(self.nova.service('b').is_asked)
@@ -299,8 +299,9 @@ class MemberTestCase(RecordsTestCase):
         self.fake.own(OTHER, 'b')
         self.assertEqual({'b': self.said}, self.nova.members(wanted))
 
-    def test_consent_for_pools_is_read(self):
-        said = self._say(1, ring='0a1b')
+    def test_all_of_a_record_is_read(self):
+        said = self._say(1, ring='0a1b', follows=True, has_pools=True,
+                         differ=frozenset({'c'}))
         self.assertEqual(said, self.nova.members(['b'])['b'])
 
     def test_service_that_gets_a_record(self):

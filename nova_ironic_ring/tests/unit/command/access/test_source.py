@@ -224,13 +224,13 @@ class ReadTestCase(SourceTestCase):
 
     def test_what_services_say(self):
         at = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
-        last = model.LastPass(60, at, model.Consent('ring'))
+        last = model.LastPass(60, at)
         scope, failed = settings.Scope('rack'), {
             NODES[3]: failures.Failure(2, at)}
         self.add_member('A', said=say_member(
             'a', last, True, scope=scope, peers=frozenset('ab'))
             | stats.say_failures('a', failed))
-        self.add_row(NODES[0], 'A', said=stats.offer('A', 'b'))
+        self.add_row(NODES[0], 'A')
         self.add_row(NODES[1], 'B')
         self.add_row(NODES[2], 'B', deleted=3)
         seen = self.source.read()
@@ -242,9 +242,8 @@ class ReadTestCase(SourceTestCase):
         self.assertEqual((last, scope, True, failed, 'cell1'), (
             said.last_pass, said.scope, said.has_pools, said.failed,
             said.cell))
-        self.assertEqual(('A', 'b', 'cell1'), (
-            rows[NODES[0]].owner, rows[NODES[0]].taker, rows[NODES[0]].cell))
-        self.assertIsNone(rows[NODES[1]].taker)
+        self.assertEqual(snapshot.Row('A', node=NODES[0], cell='cell1'),
+                         rows[NODES[0]])
 
     def test_member_record_that_is_none(self):
         for name, host in ((member.name('b'), 'a'), ('x.ring-member', 'a'),

@@ -56,19 +56,20 @@ class CheckTestCase(base.BaseTestCase):
             service('a'), service('b'),
             service('C', 61, forced_down=True)])))
 
-    def test_timeout_that_is_too_short(self):
-        seen = deployment.failing(
-            make(said=profile.Profile(handover_timeout=120)), '')
-        self.assertEqual([], table.find(seen))
-        seen = self._say(seen, 'b', handover_timeout=119)
+    def test_services_that_see_others_go_by_another_ring(self):
+        seen = deployment.record(make(), 'b', differ=frozenset('ca'))
         finding = self._only(seen)
         self.assertEqual(('configuration', 'b'),
                          (finding.kind, finding.subject))
-        self.assertEqual('TIMEOUT_TOO_SHORT', finding.code.name)
-        self.assertIn('handover_timeout is 119 s, and two passes of a take '
-                      '120 s', finding.what)
-        self.assertEqual([], table.find(self._say(
-            seen, 'b', handover_timeout=0)))
+        self.assertEqual('RINGS_DIFFER', finding.code.name)
+        self.assertIn('by another ring than a, c: no free node goes',
+                      finding.what)
+        self.assertIn('peer_list', finding.advice)
+        # What a dead one has seen may be old.
+        self.assertNotIn('RINGS_DIFFER', [
+            each.code.name for each in table.find(dataclasses.replace(
+                seen, services=[service('a'), service('b', 61),
+                                service('c')]))])
 
     def test_failover_that_waits_longer_than_it_is_told_to(self):
         seen = self._say(make(), 'b', failover_after=180)

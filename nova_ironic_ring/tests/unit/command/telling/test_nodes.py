@@ -12,9 +12,7 @@ from oslotest import base as oslotest_base
 from nova_ironic_ring.command.telling import nodes
 from nova_ironic_ring.command.telling import prospect
 from nova_ironic_ring.command.telling import snapshot
-from nova_ironic_ring.core.peers import consents
 from nova_ironic_ring.core.peers import ring
-from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
@@ -51,54 +49,35 @@ class DecisionTestCase(oslotest_base.BaseTestCase):
             story['Desired owner'], story['Decision'], story['Successors']))
         self.assertEqual('cell cell1', self._explain(seen, 12)['Ring'])
 
-    def _with_row(self, number: int, owner: str, taker: str | None = None,
-                  **changes) -> snapshot.Snapshot:
+    def _with_row(self, number: int, owner: str, **changes
+                  ) -> snapshot.Snapshot:
         seen = make(**changes)
-        row = dataclasses.replace(seen.rows[NODES[number]], owner=owner,
-                                  taker=taker)
+        row = dataclasses.replace(seen.rows[NODES[number]], owner=owner)
         return dataclasses.replace(
             seen, rows={**seen.rows, NODES[number]: row})
 
     def test_free_and_with_another(self):
         desired = self._of(0, 'a', 'b', 'c')
         other = 'a' if desired != 'a' else 'b'
-        story = self._explain(self._with_row(0, other), 0)
-        self.assertEqual(f'{other}: OFFER', story['Decision'])
-        self.assertEqual((other, 'OFFER', True), self._codes(story))
-        story = self._explain(self._with_row(0, other, desired), 0)
+        seen = self._with_row(0, other)
+        # It acknowledges none; another one; that which the command sees.
+        for said in None, 'another':
+            story = self._explain(
+                deployment.record(seen, other, ring=said), 0)
+            self.assertEqual(f'{other}: OFFER', story['Decision'])
+            self.assertEqual((other, 'OFFER', True), self._codes(story))
+            self.assertEqual('', story['Offered to'])
+        story = self._explain(seen, 0)
         self.assertEqual(f'{desired}: TAKE_OFFERED', story['Decision'])
         self.assertEqual(desired, story['Offered to'])
+        # Nova's own driver says nothing.
+        story = self._explain(deployment.stock(seen, other), 0)
+        self.assertEqual(f'{desired}: WAIT', story['Decision'])
+        self.assertEqual('', story['Offered to'])
         story = self._explain(self._with_row(0, other, services=[
             service(host, 61 if host == other else 0) for host in 'abc']), 0)
         self.assertEqual(
             f'{story["Desired owner"]}: TAKE_ABANDONED', story['Decision'])
-
-    def test_offered_by_ring(self):
-        desired = self._of(0, 'a', 'b', 'c')
-        other = 'a' if desired != 'a' else 'b'
-        ring = consents.fingerprint(make().rings[make().keys()[0]],
-                                    model.Scope())
-
-        def offered(consent: model.Consent) -> tuple[str, str]:
-            seen = self._with_row(0, other, said=profile.Profile(
-                protocol=profile.PROTOCOL))
-            seen = deployment.record(
-                seen, other, last_pass=model.LastPass(60, seen.now, consent))
-            story = self._explain(seen, 0)
-            return story['Offered to'], story['Decision']
-        self.assertEqual((desired, f'{desired}: TAKE_OFFERED'),
-                         offered(model.Consent(ring)))
-        self.assertEqual('', offered(model.Consent('other'))[0])
-        self.assertEqual('', offered(model.Consent(
-            ring, frozenset({NODES[0]})))[0])
-
-    def test_node_that_something_is_to_be_built_on(self):
-        desired = self._of(0, 'a', 'b', 'c')
-        other = 'a' if desired != 'a' else 'b'
-        story = self._explain(self._with_row(0, other, allocated={
-            NODES[0]: frozenset({'new'})}), 0)
-        self.assertEqual(f'{other}: HOLD', story['Decision'])
-        self.assertIn('being built on', story['Reason'])
 
     def test_new(self):
         seen = make()
@@ -124,7 +103,7 @@ class DecisionTestCase(oslotest_base.BaseTestCase):
         story = self._explain(dataclasses.replace(seen, rows={
             **seen.rows, node: dataclasses.replace(
                 seen.rows[node], owner=other)}), 0)
-        self.assertEqual((other, 'OFFER', True), self._codes(story))
+        self.assertEqual((owner, 'TAKE_OFFERED', True), self._codes(story))
         self.assertEqual(owner, story['Desired owner'])
 
     def test_nobody(self):
@@ -149,9 +128,18 @@ class DecisionTestCase(oslotest_base.BaseTestCase):
     def test_instance_that_follows(self):
         desired = self._of(0, 'a', 'b', 'c')
         other = 'a' if desired != 'a' else 'b'
-        story = self._explain(make(
-            instances={0: other}, said=profile.Profile(mobility='follow')), 0)
+        seen = make(
+            instances={0: other}, said=profile.Profile(mobility='follow'))
+        story = self._explain(
+            deployment.record(seen, other, ring='another'), 0)
         self.assertEqual(f'{other}: OFFER_INSTANCE', story['Decision'])
+        story = self._explain(seen, 0)
+        self.assertEqual(f'{desired}: TAKE_INSTANCE', story['Decision'])
+        # That is what free nodes are.
+        self.assertEqual('', story['Offered to'])
+        story = self._explain(
+            deployment.say(seen, other, mobility='failover'), 0)
+        self.assertEqual(f'{other}: KEEP_INSTANCE', story['Decision'])
 
     def test_instance_of_the_dead(self):
         services = [service('a', 61), service('b'), service('c')]
@@ -274,6 +262,12 @@ class NodeListTestCase(base.CommandTestCase):
     def test_what_is_to_move(self):
         self.assertEqual([], self._names('--to-move'))
         other = self._displaced()
+        (line,) = self._list('--to-move')
+        self.assertEqual(
+            ('node-0', f"{line['Desired owner']}: TAKE_OFFERED", True),
+            (line['Name'], line['Decision'], line['To move']))
+        self.source.seen = deployment.record(
+            self.source.seen, other, ring=None)
         (line,) = self._list('--to-move')
         self.assertEqual(('node-0', f'{other}: OFFER', True),
                          (line['Name'], line['Decision'], line['To move']))

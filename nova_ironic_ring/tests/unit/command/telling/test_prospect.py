@@ -74,7 +74,9 @@ class ExactTestCase(base.BaseTestCase):
         number = world.number('a')
         world.own('b', number)
         self.assertDecision('b: OFFER', world, number)
-        world.own('b', number, taker='a')
+        world.acknowledge('b', 'b', 'c')
+        self.assertDecision('b: OFFER', world, number)
+        world.acknowledge('b')
         self.assertDecision('a: TAKE_OFFERED', world, number)
 
     def test_instance_mobility(self):
@@ -91,10 +93,11 @@ class ExactTestCase(base.BaseTestCase):
         world = truth.World(follows=True)
         number = world.number('a')
         world.hold('b', number)
-        world.own('b', number, taker='a')
+        self.assertDecision('b: OFFER_INSTANCE', world, number)
+        world.acknowledge('b')
         self.assertDecision('a: TAKE_INSTANCE', world, number)
         world.hold('b', number, task='rebooting')
-        self.assertDecision('b: KEEP_INSTANCE', world, number)
+        self.assertDecision('b: OFFER_INSTANCE', world, number)
 
     def test_instance_of_one_that_is_forced_down(self):
         for silent, changes, expected in (
@@ -166,7 +169,7 @@ class ExactTestCase(base.BaseTestCase):
         number = world.number('a')
         world.hold('b', number, is_building=True)
         world.cloud.nodes[NODES[number]].instance = None
-        self.assertDecision('b: HOLD', world, number)
+        self.assertDecision('b: OFFER', world, number)
 
     def test_newcomer_takes_nothing(self):
         world = truth.World()

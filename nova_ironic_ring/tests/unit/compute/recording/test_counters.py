@@ -26,14 +26,13 @@ class CountersTestCase(base.BaseTestCase):
             events.NodeOffered('n4', 'b'),
             events.InstanceTaken('n5', 'i5', 'b', True),
             events.InstanceTaken('n6', 'i6', 'b', False),
-            events.InstanceNotTaken('i7', 'b', ValueError()),
-            events.DisputeFound('b', ['n8'], 'me')]
+            events.InstanceNotTaken('i7', 'b', ValueError())]
         counted.count(happened)
         counted.count(happened[:1])
         self.assertEqual(
             counters.Counters(
                 {_Decision.TAKE_SILENT: 3, _Decision.TAKE_OFFERED: 1},
-                {True: 1, False: 1}, 1, 1), counted)
+                {True: 1, False: 1}, 1), counted)
 
     def test_count_in_several_threads(self):
         # Builds take nodes at the same time, and in the middle of a pass.

@@ -9,7 +9,6 @@ from oslotest import base
 from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
-from nova_ironic_ring.core.peers import disputes
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import trust
 
@@ -88,21 +87,14 @@ class EntriesTestCase(base.BaseTestCase):
             events.TrustChanged(trust.Trust.FULL, trust.Trust.BLACKOUT, 60.0),
             Entry(Code.TRUST_CHANGED, 'me', source='FULL', target='BLACKOUT'))
 
-    def test_dispute(self):
+    def test_rings(self):
         self._assert_entries(
-            events.DisputeFound('c', ['n1', 'n2'], 'me'),
-            Entry(Code.DISPUTE_FOUND, 'me', service='c', node='n1'),
-            Entry(Code.DISPUTE_FOUND, 'me', service='c', node='n2'))
-
-    def test_end_of_a_dispute(self):
-        for reason, said in (
-                (disputes.Reason.STATE_CHANGED, 'ABSENT'),
-                (disputes.Reason.OPTIONS_CHANGED, 'OPTIONS_CHANGED'),
-                (disputes.Reason.QUIET, 'QUIET')):
-            self._assert_entries(
-                events.DisputeEnded(
-                    disputes.Ended('b', reason, State.ABSENT)),
-                Entry(Code.DISPUTE_ENDED, 'me', service='b', reason=said))
+            events.RingsDiffer(frozenset({'c', 'a'})),
+            Entry(Code.RINGS_DIFFER, 'me', service='a'),
+            Entry(Code.RINGS_DIFFER, 'me', service='c'))
+        self._assert_entries(
+            events.RingsAgree(frozenset({'c'})),
+            Entry(Code.RINGS_AGREE, 'me', service='c'))
 
     def test_what_changes_nothing(self):
         self._assert_entries(events.NodesBack())

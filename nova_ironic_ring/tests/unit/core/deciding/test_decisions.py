@@ -14,9 +14,6 @@ from nova_ironic_ring.core.values import model
 State = membership.State
 MINE = model.Row('Me')
 THEIRS = model.Row('other')
-OFFERED = model.Row('other', 'me')
-OFFERED_TO_ANOTHER = model.Row('other', 'third')
-NOT_NOW = model.Row('other', '')
 BLACKOUT, STARTING = Trust.BLACKOUT, Trust.STARTING
 
 
@@ -37,18 +34,17 @@ class FreeTestCase(base.BaseTestCase):
         (None, MINE, {}, Decision.KEEP),
         ('other', MINE, {}, Decision.OFFER),
         ('other', MINE, {'is_ending': True}, Decision.OFFER),
-        ('other', MINE, {'is_building': True}, Decision.HOLD),
-        ('other', MINE, {'trust': BLACKOUT}, Decision.HOLD),
-        ('other', MINE, {'trust': STARTING}, Decision.HOLD),
+        ('other', MINE, {'trust': BLACKOUT}, Decision.OFFER),
+        ('other', MINE, {'trust': STARTING}, Decision.OFFER),
         # It is for another service.
         ('third', None, {}, Decision.LEAVE),
         ('third', THEIRS, {}, Decision.LEAVE),
-        ('third', OFFERED, {}, Decision.LEAVE),
+        ('third', THEIRS, {'lets': True}, Decision.LEAVE),
         (None, None, {}, Decision.LEAVE),
-        (None, OFFERED, {}, Decision.LEAVE),
+        (None, THEIRS, {'lets': True}, Decision.LEAVE),
         # It is for services with a narrower scope, whoever has it.
         ('me', None, {'is_narrowed': True}, Decision.LEAVE),
-        ('me', OFFERED, {'is_narrowed': True}, Decision.LEAVE),
+        ('me', THEIRS, {'is_narrowed': True, 'lets': True}, Decision.LEAVE),
         ('me', THEIRS, {'is_narrowed': True, 'owner': State.ABSENT},
          Decision.LEAVE),
         ('me', MINE, {'is_narrowed': True}, Decision.KEEP),
@@ -56,23 +52,24 @@ class FreeTestCase(base.BaseTestCase):
         # Nobody has it.
         ('me', None, {}, Decision.CREATE),
         ('me', None, {'trust': BLACKOUT}, Decision.CREATE),
-        ('me', None, {'is_disputed': True}, Decision.CREATE),
         ('me', None, {'trust': STARTING}, Decision.WAIT),
         ('me', None, {'is_ending': True}, Decision.WAIT),
-        # Another has it, and says that this service may.
-        ('me', OFFERED, {'owner': State.MEMBER}, Decision.TAKE_OFFERED),
-        ('me', OFFERED, {'trust': BLACKOUT}, Decision.TAKE_OFFERED),
-        ('me', OFFERED, {'is_disputed': True}, Decision.TAKE_OFFERED),
-        ('me', OFFERED, {'owner': State.ABSENT}, Decision.TAKE_OFFERED),
-        ('me', OFFERED, {'trust': STARTING}, Decision.WAIT),
-        ('me', OFFERED, {'is_ending': True}, Decision.WAIT),
-        # It has let the timeout of a handover pass.
+        # Another has it, and acknowledges the ring of this service.
+        ('me', THEIRS, {'lets': True, 'owner': State.MEMBER},
+         Decision.TAKE_OFFERED),
+        ('me', THEIRS, {'lets': True, 'trust': BLACKOUT},
+         Decision.TAKE_OFFERED),
+        ('me', THEIRS, {'lets': True, 'owner': State.ABSENT},
+         Decision.TAKE_OFFERED),
+        ('me', THEIRS, {'lets': True, 'trust': STARTING}, Decision.WAIT),
+        ('me', THEIRS, {'lets': True, 'is_ending': True}, Decision.WAIT),
+        # It has no member record, and the handover timeout has passed.
         ('me', THEIRS, {'owner': State.MEMBER, 'is_overdue': True},
          Decision.TAKE_SILENT),
         ('me', THEIRS, {'owner': State.DISABLED, 'is_overdue': True},
          Decision.TAKE_SILENT),
-        ('me', THEIRS, {'owner': State.MEMBER, 'is_overdue': True,
-                        'is_disputed': True}, Decision.WAIT),
+        ('me', THEIRS, {'owner': State.NOT_A_PEER, 'is_overdue': True},
+         Decision.TAKE_SILENT),
         ('me', THEIRS, {'owner': State.MEMBER, 'is_overdue': True,
                         'trust': BLACKOUT}, Decision.WAIT),
         ('me', THEIRS, {'owner': State.MEMBER, 'is_overdue': True,
@@ -83,54 +80,54 @@ class FreeTestCase(base.BaseTestCase):
             desired, row, circumstances).decision)
 
     @ddt.data(*itertools.product(
-        (State.ABSENT, State.FORCED_DOWN, State.GONE, State.NOT_A_PEER,
-         State.OTHER_SCOPE, State.NARROWER_SCOPE),
-        (THEIRS, OFFERED_TO_ANOTHER, NOT_NOW)))
+        (State.ABSENT, State.FORCED_DOWN, State.GONE, State.OTHER_SCOPE,
+         State.NARROWER_SCOPE), (None, False)))
     @ddt.unpack
-    def test_of_one_that_gives_nothing(self, owner, row):
+    def test_of_one_that_gives_nothing(self, owner, lets):
         for circumstances, expected in (
                 ({}, Decision.TAKE_ABANDONED),
-                ({'is_disputed': True}, Decision.WAIT),
                 ({'is_ending': True}, Decision.WAIT),
                 ({'trust': BLACKOUT}, Decision.WAIT),
                 ({'trust': STARTING}, Decision.WAIT)):
-            self.assertIs(expected, self._decide('me', row, {
-                'owner': owner, **circumstances}).decision)
+            self.assertIs(expected, self._decide('me', THEIRS, {
+                'owner': owner, 'lets': lets, **circumstances}).decision)
 
-    @ddt.data(THEIRS, OFFERED_TO_ANOTHER, NOT_NOW)
-    def test_of_one_whose_passes_fail(self, row):
+    @ddt.data(None, False)
+    def test_of_one_whose_passes_fail(self, lets):
         for circumstances, expected in (
                 ({}, Decision.TAKE_SILENT),
-                ({'is_disputed': True}, Decision.WAIT),
                 ({'trust': BLACKOUT}, Decision.WAIT)):
-            self.assertIs(expected, self._decide('me', row, {
-                'owner': State.NOT_WORKING, **circumstances}).decision)
+            self.assertIs(expected, self._decide('me', THEIRS, {
+                'owner': State.NOT_WORKING, 'lets': lets, **circumstances
+            }).decision)
 
     @ddt.data(*itertools.product(
-        (State.MEMBER, State.DISABLED),
-        (THEIRS, OFFERED_TO_ANOTHER, NOT_NOW)))
+        (State.MEMBER, State.DISABLED, State.NOT_A_PEER),
+        # However long it acknowledges another ring, or none.
+        ((None, False), (False, False), (False, True))))
     @ddt.unpack
-    def test_of_one_that_lives(self, owner, row):
-        self.assertIs(Decision.WAIT, self._decide(
-            'me', row, {'owner': owner}).decision)
+    def test_of_one_that_lives(self, owner, said):
+        lets, is_overdue = said
+        self.assertIs(Decision.WAIT, self._decide('me', THEIRS, {
+            'owner': owner, 'lets': lets, 'is_overdue': is_overdue}).decision)
 
     def test_nothing_is_taken_while_starting_or_ending(self):
-        for owner, row, trust, is_ending in itertools.product(
-                State, (None, THEIRS, OFFERED, OFFERED_TO_ANOTHER), Trust,
+        for owner, row, lets, trust, is_ending in itertools.product(
+                State, (None, THEIRS), (None, False, True), Trust,
                 (False, True)):
             if trust is STARTING or is_ending:
                 self.assertIs(Decision.WAIT, self._decide('me', row, {
-                    'owner': owner, 'trust': trust, 'is_overdue': True,
-                    'is_ending': is_ending}).decision)
+                    'owner': owner, 'lets': lets, 'trust': trust,
+                    'is_overdue': True, 'is_ending': is_ending}).decision)
 
     @ddt.data(
-        ('other', MINE, {'is_building': True},
-         'and allocated, or being built on'),
-        ('other', MINE, {'trust': BLACKOUT}, 'not offered while'),
         ('me', THEIRS, {'trust': STARTING}, 'only started'),
         ('me', THEIRS, {'is_ending': True}, 'about to end'),
         ('me', THEIRS, {'trust': BLACKOUT}, 'not known who is alive'),
-        ('me', THEIRS, {'is_disputed': True}, 'in dispute'),
+        ('me', THEIRS, {'owner': State.MEMBER, 'lets': False},
+         'until its owner acknowledges the same ring'),
+        ('me', THEIRS, {'owner': State.NOT_WORKING},
+         'passes of its owner fail'),
         ('me', THEIRS, {'owner': State.MEMBER}, 'and waited for'))
     @ddt.unpack
     def test_reason(self, desired, row, circumstances, expected):
@@ -199,27 +196,20 @@ class OccupiedTestCase(base.BaseTestCase):
         ('me', {'is_dead': True, 'trust': STARTING},
          Decision.LEAVE_INSTANCE),
         # Of one that lets this service have it.
-        ('me', {'may_follow': True, 'row': model.Row('Other', 'me')},
-         Decision.TAKE_INSTANCE),
-        ('me', {'row': OFFERED}, Decision.LEAVE_INSTANCE),
-        ('other', {'may_follow': True, 'row': OFFERED},
+        ('me', {'may_follow': True, 'row': THEIRS}, Decision.TAKE_INSTANCE),
+        ('me', {'row': THEIRS}, Decision.LEAVE_INSTANCE),
+        ('other', {'may_follow': True}, Decision.LEAVE_INSTANCE),
+        (None, {'may_follow': True}, Decision.LEAVE_INSTANCE),
+        ('me', {'may_follow': True, 'host': None}, Decision.LEAVE_INSTANCE),
+        ('me', {'may_follow': True, 'is_elsewhere': True},
          Decision.LEAVE_INSTANCE),
-        ('me', {'may_follow': True, 'row': OFFERED, 'is_elsewhere': True},
+        ('me', {'may_follow': True, 'is_ending': True},
          Decision.LEAVE_INSTANCE),
-        ('me', {'may_follow': True, 'row': OFFERED, 'is_ending': True},
+        ('me', {'may_follow': True, 'trust': BLACKOUT},
          Decision.LEAVE_INSTANCE),
-        ('me', {'may_follow': True, 'row': OFFERED, 'trust': BLACKOUT},
+        ('me', {'may_follow': True, 'trust': STARTING},
          Decision.LEAVE_INSTANCE),
-        ('me', {'may_follow': True, 'row': None}, Decision.LEAVE_INSTANCE),
-        ('me', {'may_follow': True, 'row': THEIRS},
-         Decision.LEAVE_INSTANCE),
-        ('me', {'may_follow': True, 'row': NOT_NOW},
-         Decision.LEAVE_INSTANCE),
-        ('me', {'may_follow': True, 'row': OFFERED_TO_ANOTHER},
-         Decision.LEAVE_INSTANCE),
-        # Offered by one that it is not with any more.
-        ('me', {'may_follow': True, 'row': OFFERED, 'host': 'third'},
-         Decision.LEAVE_INSTANCE))
+        ('me', {'may_follow': True, 'is_dead': True}, Decision.FAIL_OVER))
     @ddt.unpack
     def test_of_another(self, desired, circumstances, expected):
         self.assertIs(expected, self._decide(

@@ -7,23 +7,15 @@ from oslotest import base
 
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
-from nova_ironic_ring.core.peers import disputes
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import settings
 
 Decision = decisions.Decision
-Reason = disputes.Reason
 Trust = trust.Trust
 NOW = membership.Membership(
     frozenset('ae'), {'b': membership.State.FORCED_DOWN})
 ERROR = ValueError('no')
-
-
-def _ended(reason: Reason, state: membership.State = membership.State.MEMBER
-           ) -> events.DisputeEnded:
-    return events.DisputeEnded(disputes.Ended('a', reason, state))
-
 
 #: One event of each kind, its level, and what its text says.
 LINES = [
@@ -35,36 +27,27 @@ LINES = [
     (events.PeerListDiffers(frozenset('bc'), frozenset('d')), 'WARNING',
      'it leaves out b, c, alive in the same conductor group; it names d, in '
      'another conductor group or shard. The list decides.'),
-    (events.SilentOwners(frozenset('bc'), settings.Scope('rack')), 'WARNING',
-     'b, c do not report a conductor group or shard, like services with '
-     'Nova\'s own driver, and have nodes of conductor group "rack", which '
-     'this service is limited to'),
     (events.ScopeEmpty(settings.Scope('rack', 'x')), 'WARNING',
      'Ironic has no node in conductor group "rack" and shard "x", which'),
     (events.PassesFail('b', 240.0), 'WARNING',
      'b is alive, and its passes have failed for 240 s or more: its free '
      'nodes are taken over, its instances stay with it.'),
-    (events.TimeoutTooShort('b', 240.0, 120.0), 'WARNING',
-     'Two passes of the resource tracker take 240 s on b, and [ironic_ring] '
-     'handover_timeout is 120 s: nodes may be taken before'),
     (events.PassesWork('b'), 'INFO',
      'The passes of b work again: it is a member of the ring.'),
     (events.NodesVanished('me', True, ['n1', 'n2'], 9), 'ERROR',
      'Ironic does not show 2 of 9 nodes of this service, such as n1:'),
     (events.NodeKept('n1', 'i1'), 'ERROR',
      'Ironic does not show node n1 any more, and Nova has instance i1 on it'),
-    (events.NodesNotOffered(['n1', 'n2'], ERROR), 'WARNING',
-     'builds are under way to 2 free nodes for other services, such as '
-     'n1: these are not offered until it answers: no'),
     (events.ProvidersUnknown(ERROR), 'WARNING',
      'Cannot find out whether all nodes of this service have resource '
      'providers; a node without one gets it when the node has its turn: no'),
     (events.NodesBack(), 'INFO',
      'No node of this service counts as vanished any more'),
-    (events.DisputeFound('a', ['n1', 'n2'], 'me'), 'ERROR',
-     'a takes back nodes that me has taken, such as n1 (2 in all)'),
-    (_ended(Reason.STATE_CHANGED, membership.State.ABSENT), 'INFO',
-     'The dispute with a has ended: a is absent now.'),
+    (events.RingsDiffer(frozenset('ba')), 'ERROR',
+     'For some passes, this service has gone by another ring than a, b: no '
+     'free node goes from one to the other while both live.'),
+    (events.RingsAgree(frozenset('ba')), 'INFO',
+     'a, b no longer go by another ring than this service.'),
     (events.NodeTaken('n1', 'b', Decision.TAKE_OFFERED), 'INFO',
      'Node n1 of b is free and taken with consent of its owner.'),
     (events.NodeOffered('n1', 'b'), 'INFO', 'Node n1 is offered to b.'),
@@ -116,6 +99,9 @@ LINES = [
      'kinds, such as n1.'),
     (events.PoolsWithinLimit(3), 'INFO',
      'This service has a pool of each kind of its nodes again: 3 pools.'),
+    (events.NodesNotTaken(2, ERROR), 'WARNING',
+     'Cannot take 2 nodes directly; the resource tracker takes them, which is '
+     'slower: no'),
     (events.AllocationsUnknown('me.CUSTOM_GOLD.01234567', ERROR), 'WARNING',
      'Cannot read from Placement who has allocations of pool '
      'me.CUSTOM_GOLD.01234567: each instance in it counts as having one: no'),
@@ -129,13 +115,6 @@ LINES = [
 
 #: The other texts that a kind has.
 MORE = [
-    (_ended(Reason.STATE_CHANGED, membership.State.MEMBER), 'INFO',
-     'The dispute with a has ended: a is a member now.'),
-    (_ended(Reason.OPTIONS_CHANGED), 'INFO',
-     'The dispute with a has ended: the options of this service have '
-     'changed.'),
-    (_ended(Reason.QUIET), 'INFO',
-     'The dispute with a has ended: nothing more was taken back.'),
     (events.ListingDiffers(frozenset('a'), False), 'WARNING',
      '[ironic_ring] listing is "all" here and is not on a,'),
     (events.ListingDiffers(frozenset(), True), 'INFO',
@@ -165,8 +144,6 @@ MORE = [
     (events.PassDone({Decision.KEEP: 1}, False), 'DEBUG', 'Of 1 node, 1 free'),
     (events.PoolsCounted(1, 1, 0, True), 'INFO', '1 node is in 1 pool of'),
     (events.NodesPooled(['n1']), 'INFO', '1 node is in pools now, such as n1'),
-    (events.NodesNotOffered(['n1'], ERROR), 'WARNING',
-     'builds are under way to 1 free node for other services, such as n1'),
 ]
 
 

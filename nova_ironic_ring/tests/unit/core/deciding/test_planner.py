@@ -2,14 +2,11 @@
 import dataclasses
 from typing import Any
 
-import fixtures
 from oslotest import base
 
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
-from nova_ironic_ring.core.peers import consents
-from nova_ironic_ring.core.peers import disputes
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import ring
@@ -67,10 +64,17 @@ class PlannerTestCase(base.BaseTestCase):
         found.note_in(self.memory)
         return self.plan
 
-    def wait(self, owner: str, since: float) -> observation.Wait:
-        """Return a wait for a node, by the ring that is seen."""
-        return observation.Wait(owner, since, consents.fingerprint(
-            self.seen.standing.ring, self.current.scope), since)
+    def ring(self) -> str:
+        """Return the fingerprint of the ring that is seen."""
+        return self.seen.standing.ring.fingerprint(self.current.scope)
+
+    def says(self, ring: str | None = None, **said: Any) -> model.Member:
+        """Return the record of a service of the same scope.
+
+        :param ring: the ring that it acknowledges
+        """
+        return model.Member(
+            model.LastPass(60), model.Scope(), ring=ring, **said)
 
     def decision(self, node: str) -> Decision:
         """Return the decision on a node."""
@@ -84,7 +88,7 @@ class NeedsTestCase(PlannerTestCase):
         return planner.needs(self.seen, self.current)
 
     def test_nothing(self):
-        self.assertEqual(planner.Needs([], {}, [], []), self._needs())
+        self.assertEqual(planner.Needs([], {}), self._needs())
 
     def test_rows_of_free_nodes_for_this_service(self):
         first, second, *others = self.mine
@@ -103,27 +107,10 @@ class NeedsTestCase(PlannerTestCase):
         self.change(instances=observation.Instances(frozenset({'mine'})))
         self.assertEqual({'theirs': self.mine[0]}, self._needs().of_others)
 
-    def test_misplaced_instances(self):
-        self.place(self.mine[0], 'here')
-        self.place(self.theirs[0], 'there')
-        self.place(self.theirs[1], 'theirs')
-        self.change(instances=observation.Instances(
-            frozenset({'here', 'there'})))
-        self.assertEqual([], self._needs().misplaced)
-        self.current = dataclasses.replace(self.current, follows=True)
-        self.assertEqual(['there'], self._needs().misplaced)
-
-    def test_free_nodes_for_others(self):
-        node = self.theirs[0]
-        self.change(rows={**self.seen.rows, node: model.Row('me')})
-        self.assertEqual([node], self._needs().offered)
-        self.place(node, 'theirs')
-        self.assertEqual([], self._needs().offered)
-
     def test_ring_without_members(self):
         self.see(me=State.DISABLED)
         self.place(self.mine[0], 'theirs')
-        self.assertEqual(planner.Needs([], {}, [], []), self._needs())
+        self.assertEqual(planner.Needs([], {}), self._needs())
 
     def test_at_once(self):
         self.current = dataclasses.replace(self.current, cooperative=False)
@@ -151,7 +138,7 @@ class DecideTestCase(PlannerTestCase):
         node = self.mine[0]
         self.change(rows={**self.seen.rows, node: model.Row('a')})
         before = dataclasses.replace(
-            self.memory, waits={node: self.wait('a', -999)})
+            self.memory, waits={node: observation.Wait('a', -999)})
         kept = dataclasses.replace(before, waits=dict(before.waits))
         planner.decide(self.seen, before, self.current)
         self.assertEqual(kept, before)
@@ -160,84 +147,64 @@ class DecideTestCase(PlannerTestCase):
         node = self.mine[0]
         self.change(rows={**self.seen.rows, node: model.Row('a')})
         self.decide()
-        self.assertEqual({node: self.wait('a', 0)}, self.memory.waits)
+        self.assertEqual({node: observation.Wait('a', 0)},
+                         self.memory.waits)
+        self.change(at=119)
+        self.decide()
+        self.assertIs(Decision.WAIT, self.decision(node))
         self.change(at=120)
         self.decide()
         self.assertIs(Decision.TAKE_SILENT, self.decision(node))
         self.assertEqual({}, self.memory.waits)
-        self.assertEqual({node: 'a'}, self.memory.disputes.taken)
         self.assertEqual(
             [events.NodeTaken(node, 'a', Decision.TAKE_SILENT)],
             self.plan.happened)
 
-    def _wait_for_a(self, said: model.LastPass | None = None) -> str:
-        """Wait for a node of a service.
-
-        :param said: what it says of its passes, if it has a member record
-        :returns: the UUID of the node, which this service gets in a greater
-            ring as well
-        """
-        self.more = ring.Ring(['me', 'a', 'b', 'e'], 32)
-        node = min(each for each in self.mine
-                   if self.more.owner(each) == 'me')
-        self.change(rows={**self.seen.rows, node: model.Row('a')},
-                    said={} if said is None else {'a': said})
+    def test_wait_goes_on_with_another_ring(self):
+        """An owner with Nova's own driver knows no ring of ours."""
+        more = ring.Ring(['me', 'a', 'b', 'e'], 32)
+        node = min(each for each in self.mine if more.owner(each) == 'me')
+        self.change(rows={**self.seen.rows, node: model.Row('a')})
         self.decide()
-        return node
-
-    def _see_ring(self, at: float, seen: ring.Ring) -> None:
-        self.change(at=at, standing=dataclasses.replace(
-            self.seen.standing, ring=seen))
+        self.change(at=120, standing=dataclasses.replace(
+            self.seen.standing, ring=more))
         self.decide()
-
-    def test_wait_begins_again_with_another_ring(self):
-        node = self._wait_for_a(model.LastPass(60))
-        # Its owner needs a pass to see that as well.
-        for at, decision in ((100, Decision.WAIT), (120, Decision.WAIT),
-                             (219, Decision.WAIT),
-                             (220, Decision.TAKE_SILENT)):
-            self._see_ring(at, self.more)
-            self.assertIs(decision, self.decision(node), at)
-
-    def test_wait_ends_though_the_ring_changes_for_ever(self):
-        node = self._wait_for_a(model.LastPass(60))
-        rings = self.more, self.seen.standing.ring
-        for number in range(1, 10):
-            self._see_ring(60 * number, rings[number % 2])
-            self.assertIs(Decision.WAIT, self.decision(node))
-            self.assertEqual(0, self.memory.waits[node].since)
-        self._see_ring(600, rings[0])
         self.assertIs(Decision.TAKE_SILENT, self.decision(node))
 
-    def test_wait_for_an_owner_that_knows_no_ring_of_ours(self):
-        """It runs Nova's own driver."""
-        node = self._wait_for_a()
-        self._see_ring(100, self.more)
-        self.assertIs(Decision.WAIT, self.decision(node))
-        self._see_ring(120, self.more)
-        self.assertIs(Decision.TAKE_SILENT, self.decision(node))
+    def test_offers(self):
+        free, instance, unknown = self.theirs[:3]
+        self.change(
+            rows={**self.seen.rows, **dict.fromkeys(
+                (free, instance, unknown), model.Row('me'))},
+            instances=observation.Instances(frozenset({'mine'})))
+        self.place(instance, 'mine')
+        self.place(unknown, 'theirs')
+        for follows, offers in (False, {free}), (True, {free, instance}):
+            self.current = dataclasses.replace(self.current, follows=follows)
+            self.decide()
+            self.assertEqual(
+                {node: self.seen.standing.ring.owner(node)
+                 for node in offers},
+                {node: step.offer for node, step in self.plan.steps.items()
+                 if step.offer})
+        self.assertEqual((Decision.OFFER, Decision.OFFER_INSTANCE), (
+            self.decision(free), self.decision(instance)))
 
-    def test_node_that_is_offered_while_an_instance_is_built_for_it(self):
+    def test_offers_are_told_once_for_each_ring(self):
         node = self.theirs[0]
-        self.current = dataclasses.replace(self.current, follows=True)
-        self.change(rows={**self.seen.rows, node: model.Row('me')},
-                    instances=observation.Instances(
-                        frozenset({'mine', 'new'}), frozenset({'mine'})))
-        self.place(node, 'mine')
-        self.decide()
-        self.assertIs(Decision.OFFER_INSTANCE, self.decision(node))
-        self.assertEqual(self.seen.standing.ring.owner(node),
-                         self.plan.steps[node].offer)
-        self.change(instances=dataclasses.replace(
-            self.seen.instances, building=frozenset({node})))
-        self.decide()
-        self.assertEqual('', self.plan.steps[node].offer)
+        self.change(rows={**self.seen.rows, node: model.Row('me')})
+        offered = [events.NodeOffered(
+            node, str(self.seen.standing.ring.owner(node)))]
+        for acknowledged, expected in (
+                (None, offered), ('other', offered), (self.ring(), [])):
+            self.change(acknowledged=acknowledged)
+            self.assertEqual(expected, self.decide().happened)
 
     def test_claims(self):
         kept, held, offered, new, instance = self.mine[:5]
         self.change(rows={
             kept: model.Row('Me'), held: model.Row('gone'),
-            offered: model.Row('a', 'me')},
+            offered: model.Row('a')}, said={'a': self.says(self.ring())},
             instances=observation.Instances(frozenset({'mine'})))
         self.place(instance, 'mine')
         self.decide()
@@ -246,7 +213,8 @@ class DecideTestCase(PlannerTestCase):
                 # The owner is dead, and its builds are to be ended.
                 (held, planner.Claim(None, True, 'gone', True)),
                 # Nothing may be on its way to be built there.
-                (offered, planner.Claim(None, True, 'a', False, True)),
+                (offered, planner.Claim(
+                    None, True, 'a', False, True, ring=self.ring())),
                 (new, planner.Claim(None, True, None, True)),
                 (instance, planner.Claim('mine'))):
             self.assertEqual(claim, self.plan.steps[node].claim)
@@ -257,54 +225,24 @@ class DecideTestCase(PlannerTestCase):
         self.change(
             rows={**self.seen.rows, node: model.Row('e')},
             others=observation.Others(_membership(e=State.MEMBER)))
-        self.memory = dataclasses.replace(
-            self.memory, waits={node: self.wait('e', -999)},
-            disputes=disputes.Disputes({node: 'e'}))
-        self.change(tracked={node})
-        self.decide()
-        self.assertIs(Decision.WAIT, self.decision(node))
-        self.assertEqual([], self.plan.happened)
+        for said, since in ({}, 0), ({'e': self.says('of four')}, -999):
+            self.memory.waits = {node: observation.Wait('e', since)}
+            self.change(said=said)
+            self.decide()
+            self.assertIs(Decision.WAIT, self.decision(node))
+            self.assertEqual([], self.plan.happened)
 
-    def test_stranger_that_lives_is_not_waited_for(self):
+    def test_stranger_that_lives_is_waited_for(self):
         node = self.mine[0]
         self.change(
             rows={**self.seen.rows, node: model.Row('e')},
             others=observation.Others(_membership(e=State.NOT_A_PEER)))
         self.decide()
-        self.assertIs(Decision.TAKE_ABANDONED, self.decision(node))
+        self.assertIs(Decision.WAIT, self.decision(node))
+        self.change(at=120)
+        self.decide()
+        self.assertIs(Decision.TAKE_SILENT, self.decision(node))
         self.assertFalse(self.plan.steps[node].claim.is_abandoned)
-
-    def test_dispute(self):
-        node = self.mine[0]
-        self.change(rows={**self.seen.rows, node: model.Row('a')},
-                    tracked={node})
-        self.memory = dataclasses.replace(
-            self.memory, disputes=disputes.Disputes({node: 'a'}))
-        seen, memory = self.seen, self.memory
-        plan = planner.decide(seen, memory, self.current)
-        self.assertEqual([events.DisputeFound('a', [node], 'me')],
-                         plan.happened)
-        self.assertTrue(plan.disputed.is_with('a', 1199))
-        self.assertFalse(plan.disputed.is_with('a', 1200))
-        self.assertIs(Decision.WAIT, plan.steps[node].decision)
-        # After a blackout others had good reason to take the node.
-        standing = dataclasses.replace(seen.standing, trust=Trust.BLACKOUT)
-        plan = planner.decide(
-            dataclasses.replace(seen, standing=standing), memory,
-            self.current)
-        self.assertEqual([], plan.happened)
-        self.assertEqual({}, plan.disputed.taken)
-
-    def test_offered_node_may_go_to_anybody(self):
-        node = self.theirs[0]
-        self.change(rows={**self.seen.rows, node: model.Row('me')})
-        for building in frozenset({node}), frozenset():
-            self.memory = dataclasses.replace(
-                self.memory, disputes=disputes.Disputes({node: 'b'}))
-            self.change(instances=observation.Instances(building=building))
-            self.decide()
-            self.assertIs(bool(building), self.plan.steps[node].offer == '')
-            self.assertEqual({}, self.memory.disputes.taken)
 
     def test_instance_is_taken_only_where_nova_has_it(self):
         node = self.mine[0]
@@ -365,18 +303,16 @@ class NewcomerTestCase(PlannerTestCase):
                 if step.decision.takes or step.decision.takes_instance]
 
     def test_nothing_with_or_without_consent(self):
-        rows = dict(self.seen.rows)
         new, gone, offered = self.mine[2:5]
+        rows = dict.fromkeys(self.mine, model.Row('a'))
         del rows[new]
-        rows[gone] = model.Row('gone')
-        rows[offered] = model.Row('a', 'me')
-        self.change(rows=rows)
+        rows[gone], rows[offered] = model.Row('gone'), model.Row('b')
+        self.change(rows=rows, said={'b': self.says(self.ring())})
         self.assertEqual([], self._takes())
         for node in self.mine:
             self.assertIs(Decision.WAIT, self.decision(node))
         # They begin when its peers know it.
         self.assertEqual({}, self.memory.waits)
-        self.assertEqual({}, self.memory.disputes.taken)
         self.memory.own_work = observation.OwnWork(is_known=True)
         self.assertEqual([new, gone, offered], sorted(self._takes()))
         self.assertEqual({*self.mine} - {new, gone, offered},
@@ -415,14 +351,6 @@ class NewcomerTestCase(PlannerTestCase):
             self.seen.standing.membership, True))
         self.assertEqual(NODES, self._takes())
 
-    def test_dispute(self):
-        self.memory = dataclasses.replace(
-            self.memory, disputes=disputes.Disputes(
-                dict.fromkeys(self.mine, 'a')))
-        self.change(tracked=set(self.mine),
-                    rows=dict.fromkeys(self.mine, model.Row('a')))
-        self.assertEqual([], self._takes())
-
     def test_nothing(self):
         for values in ({'me': State.MEMBER, 'trust': Trust.STARTING},
                        {'me': State.MEMBER, 'trust': Trust.BLACKOUT},
@@ -434,146 +362,89 @@ class NewcomerTestCase(PlannerTestCase):
 
 
 class ConsentTestCase(PlannerTestCase):
-    """What is said once of all free nodes that go to others."""
-
-    def setUp(self):
-        super().setUp()
-        self.offered = self.theirs[:4]
-        self.change(rows={**self.seen.rows, **{
-            node: model.Row('me') for node in self.offered}})
-        self.ring = consents.fingerprint(
-            self.seen.standing.ring, self.current.scope)
-
-    def _by_ring(self) -> set[str]:
-        return {node for node, step in self.decide().steps.items()
-                if step.by_ring}
-
-    def test_all_that_go_to_others(self):
-        self.assertEqual({*self.offered}, self._by_ring())
-        self.assertEqual(model.Consent(self.ring), self.plan.consent)
-        step = self.plan.steps[self.offered[0]]
-        self.assertEqual((Decision.OFFER, None), (step.decision, step.in_row))
-        self.assertIn(step.offer, 'ab')
-        self.assertIn(events.NodeOffered(self.offered[0], str(step.offer)),
-                      self.plan.happened)
-        # It is said once.
-        self.assertEqual([], self.decide().happened)
-
-    def test_node_that_is_built_on(self):
-        held = self.offered[0]
-        self.change(instances=observation.Instances(
-            building=frozenset({held})))
-        self.decide()
-        self.assertEqual(model.Consent(self.ring, frozenset({held})),
-                         self.plan.consent)
-        step = self.plan.steps[held]
-        self.assertEqual((Decision.HOLD, '', None),
-                         (step.decision, step.offer, step.in_row))
-
-    def test_all_that_may_be_built_on(self):
-        self.useFixture(fixtures.MockPatchObject(consents, 'MOST', 1))
-        self.change(instances=observation.Instances(
-            building=frozenset(self.offered)))
-        # As where Placement does not answer: no row is written, nor later.
-        self.assertEqual({*self.offered}, self._by_ring())
-        self.assertEqual(model.Consent(''), self.plan.consent)
-        self.assertEqual(('', None), (self.plan.steps[self.offered[0]].offer,
-                                      self.plan.steps[self.offered[0]].in_row))
-
-    def test_the_only_one_that_is_built_on(self):
-        self.change(rows={node: model.Row('me') for node in (
-            *self.mine, self.offered[0])}, instances=observation.Instances(
-                building=frozenset(self.offered)))
-        self.assertEqual(set(), self._by_ring())
-        self.assertIsNone(self.plan.consent)
-        self.assertEqual('', self.plan.steps[self.offered[0]].in_row)
-
-    def test_too_many_to_be_named(self):
-        self.useFixture(fixtures.MockPatchObject(consents, 'MOST', 1))
-        self.change(instances=observation.Instances(
-            building=frozenset(self.offered[:1])))
-        self.assertEqual(set(), self._by_ring())
-        self.assertIsNone(self.plan.consent)
-        self.assertEqual('', self.plan.steps[self.offered[0]].in_row)
-
-    def test_row_of_the_only_one(self):
-        self.change(rows={node: model.Row('me') for node in (
-            *self.mine, self.offered[0])})
-        self.assertEqual(set(), self._by_ring())
-        self.assertIn(self.plan.steps[self.offered[0]].in_row, ('a', 'b'))
-        self.assertIsNone(self.plan.consent)
-
-    def test_row_that_says_so_itself(self):
-        node, owner = self.offered[0], self.seen.standing.ring.owner
-        self.change(rows={
-            **self.seen.rows, node: model.Row('me', owner(node))})
-        self.assertEqual({*self.offered[1:]}, self._by_ring())
-
-    def test_instances_that_follow(self):
-        self.place(self.offered[0], 'instance')
-        self.current = dataclasses.replace(self.current, follows=True)
-        self.change(instances=observation.Instances(
-            frozenset({'instance'}), frozenset({'instance'})))
-        self.assertEqual({*self.offered[1:]}, self._by_ring())
-        self.assertIs(Decision.OFFER_INSTANCE, self.decision(self.offered[0]))
-
-    def test_without_trust(self):
-        self.change(standing=dataclasses.replace(
-            self.seen.standing, trust=Trust.BLACKOUT))
-        self.decide()
-        self.assertIsNone(self.plan.consent)
-
-
-class TakenByRingTestCase(PlannerTestCase):
-    """Free nodes of an owner that says once who may take them."""
+    """A node of an owner that says which ring it acknowledges."""
 
     def setUp(self):
         super().setUp()
         self.node = self.mine[0]
-        self.change(rows={**self.seen.rows, self.node: model.Row('a')})
-        self.ring = consents.fingerprint(
-            self.seen.standing.ring, self.current.scope)
+        self.change(rows={**self.seen.rows, self.node: model.Row('A')})
 
-    def _say(self, consent: model.Consent | None) -> Decision:
-        self.change(said={'a': model.LastPass(60, consent=consent)})
+    def _say(self, ring: str | None, **said: Any) -> Decision:
+        self.change(said={'a': self.says(ring, **said)})
         self.decide()
         return self.decision(self.node)
 
     def test_same_ring(self):
-        self.assertIs(Decision.TAKE_OFFERED,
-                      self._say(model.Consent(self.ring)))
+        self.assertIs(Decision.TAKE_OFFERED, self._say(self.ring()))
         claim = self.plan.steps[self.node].claim
         assert claim is not None
-        self.assertEqual(self.ring, claim.ring)
+        self.assertEqual(self.ring(), claim.ring)
         self.assertTrue(claim.is_handed_over)
 
-    def test_offer_in_the_row(self):
-        self.change(rows={**self.seen.rows, self.node: model.Row('a', 'me')})
-        self.assertIs(Decision.TAKE_OFFERED,
-                      self._say(model.Consent('other')))
-        claim = self.plan.steps[self.node].claim
-        assert claim is not None
-        self.assertIsNone(claim.ring)
+    def test_it_is_told_once(self):
+        taken = events.NodeTaken(self.node, 'A', Decision.TAKE_OFFERED)
+        self._say(self.ring())
+        self.assertEqual([taken], self.plan.happened)
+        self.memory.taking = frozenset({self.node})
+        self.assertEqual(
+            [], planner.decide(
+                self.seen, self.memory, self.current).happened)
 
-    def test_other_ring_is_as_silence(self):
-        self.assertIs(Decision.WAIT, self._say(model.Consent('other')))
-        self.change(at=self.current.handover_timeout)
-        self.assertIs(Decision.TAKE_SILENT, self._say(model.Consent('other')))
+    def test_another_ring_or_none_is_waited_for_for_ever(self):
+        for number in range(9):
+            self.change(at=number * self.current.handover_timeout)
+            self.assertIs(
+                Decision.WAIT, self._say('other' if number % 2 else None))
+        self.assertEqual(0, self.memory.waits[self.node].since)
 
-    def test_node_that_is_named_is_waited_for(self):
-        for at in range(4):
-            self.change(at=at * self.current.handover_timeout)
-            self.assertIs(Decision.WAIT, self._say(model.Consent(
-                self.ring, frozenset({self.node}))))
+    def test_another_scope(self):
+        # Whatever a list of peers says.
+        self.change(said={'a': dataclasses.replace(
+            self.says('other'), scope=settings.Scope('rack'))})
+        for scope, expected in (
+                (settings.Scope('rack2'), Decision.TAKE_ABANDONED),
+                (settings.Scope('rack'), Decision.WAIT)):
+            self.current = dataclasses.replace(self.current, scope=scope)
+            self.decide()
+            self.assertIs(expected, self.decision(self.node), scope)
 
-    def test_owner_of_another(self):
+    def test_dead_owner(self):
+        self.change(standing=dataclasses.replace(
+            self.seen.standing, membership=membership.Membership(
+                self.seen.standing.membership.members, {
+                    **self.seen.standing.membership.states,
+                    'a': State.ABSENT})))
+        self.assertIs(Decision.TAKE_ABANDONED, self._say('other'))
+
+    def test_another_than_the_owner_says_so(self):
         self.change(rows={**self.seen.rows, self.node: model.Row('b')})
-        self.assertIs(Decision.WAIT, self._say(model.Consent(self.ring)))
+        self.assertIs(Decision.WAIT, self._say(self.ring()))
 
-    def test_node_with_an_instance(self):
+    def test_instance(self):
         self.current = dataclasses.replace(self.current, follows=True)
         self.place(self.node, 'theirs')
         self.change(instances=observation.Instances(of_others={
-            'theirs': model.Instance('a', self.node)}))
+            'theirs': model.Instance('A', self.node, task='rebooting')}))
+        self.assertIs(Decision.TAKE_INSTANCE,
+                      self._say(self.ring(), follows=True))
+        for ring_, follows in ((self.ring(), False), ('other', True),
+                               (None, True)):
+            self.assertIs(Decision.LEAVE_INSTANCE,
+                          self._say(ring_, follows=follows))
+
+    def test_instance_where_this_service_does_not_follow(self):
+        self.place(self.node, 'theirs')
+        self.change(instances=observation.Instances(of_others={
+            'theirs': model.Instance('A', self.node)}))
         self.assertIs(Decision.LEAVE_INSTANCE,
-                      self._say(model.Consent(self.ring)))
+                      self._say(self.ring(), follows=True))
+
+    def test_instance_on_the_row_of_another(self):
+        self.current = dataclasses.replace(self.current, follows=True)
+        self.place(self.node, 'theirs')
+        self.change(instances=observation.Instances(of_others={
+            'theirs': model.Instance('A', self.node)}))
+        for rows in ({self.node: model.Row('b')}, {}):
+            self.change(rows=rows)
+            self.assertIs(Decision.LEAVE_INSTANCE,
+                          self._say(self.ring(), follows=True))

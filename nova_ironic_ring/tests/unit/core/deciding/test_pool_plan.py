@@ -9,7 +9,6 @@ import ddt
 from oslotest import base
 
 from nova_ironic_ring.core.deciding import pool_plan
-from nova_ironic_ring.core.peers import consents
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import ring
@@ -120,15 +119,12 @@ class StepTestCase(PlanBase):
                  consenting=frozenset(consenting))
         self.assertEqual(expected, self.step())
 
-    @ddt.data(
-        ({'follows': False}, ALIVE, ('a',)), ({'fails_over': False}, DEAD, ()))
-    @ddt.unpack
-    def test_what_is_not_configured(self, options, state, consenting):
+    def test_failover_that_is_not_configured(self):
         self.current = dataclasses.replace(
-            self.current, **{'follows': True, **options})
+            self.current, follows=True, fails_over=False)
         self.put(instance='i')
-        self.states['a'] = state
-        self.see(of_others={'i': IN_POOL}, consenting=frozenset(consenting))
+        self.states['a'] = DEAD
+        self.see(of_others={'i': IN_POOL})
         self.assertEqual(NOTHING, self.step())
 
     def test_it_counts_whatever_the_trust(self):
@@ -148,33 +144,36 @@ class ClaimTestCase(PlanBase):
     def setUp(self):
         super().setUp()
         self.put()
-        self.offer('me')
+        self.see(other_rows={HERE: model.Row('b')})
+        self.ring = RING.fingerprint(self.current.scope)
 
-    def offer(self, taker: str | None) -> None:
-        self.see(other_rows={HERE: model.Row('b', taker)})
+    def say(self, ring: str | None) -> None:
+        """Have b say that it acknowledges a ring."""
+        self.see(said={'b': model.Member(
+            model.LastPass(60), model.Scope(), ring=ring)})
 
-    def test_one_that_is_offered(self):
+    def test_one_whose_owner_acknowledges_the_ring(self):
+        self.say(self.ring)
         plan = self.decide()
         self.assertEqual(COUNTS, plan.steps[HERE])
-        self.assertTrue(plan.claims.steps[HERE].decision.takes)
+        step = plan.claims.steps[HERE]
+        self.assertTrue(step.decision.takes)
+        self.assertEqual(self.ring, step.claim and step.claim.ring)
 
     def test_one_that_is_waited_for(self):
-        self.offer(None)
+        for ring_ in 'other', None:
+            self.say(ring_)
+            plan = self.decide()
+            self.assertEqual(NOTHING, plan.steps[HERE])
+            self.assertEqual({HERE}, set(plan.claims.waits))
+
+    def test_one_of_an_owner_without_a_record(self):
         plan = self.decide()
         self.assertEqual(NOTHING, plan.steps[HERE])
         self.assertEqual({HERE}, set(plan.claims.waits))
 
-    def test_one_that_its_owner_lets_go_by_ring(self):
-        self.offer(None)
-        said = model.LastPass(60, consent=model.Consent(consents.fingerprint(
-            self.memory.standing.ring, self.current.scope)))
-        self.see(said={'b': said})
-        claim = self.decide().claims.steps[HERE].claim
-        self.assertEqual(said.consent.ring, claim.ring)
-        self.see(said={'b': model.LastPass(60, consent=model.Consent('r'))})
-        self.assertEqual(NOTHING, self.decide().steps[HERE])
-
     def test_newcomer_leaves_it(self):
+        self.say(self.ring)
         self.memory.own_work = observation.OwnWork()
         other = next(node for node in NODES if node != HERE
                      and RING.owner(node) == 'me')

@@ -148,12 +148,13 @@ class TrustTestCase(base.PassTestCase):
         self.assertEqual(before, self.run_pass())
         self.assertIs(Trust.STARTING, self.memory.standing.trust)
 
-    def test_nothing_is_offered(self):
+    def test_no_ring_is_acknowledged(self):
         self.tracker.process.longest_gap = lambda: 36.0
-        self.record(min(desired('b', 'me', 'a', by='b')), 'me')
+        node = min(desired('b', 'me', 'a', by='b'))
+        self.record(node, 'me')
         self.run_pass()
-        self.assertEqual({}, self.offers())
-        self.assertIn(Decision.HOLD, self.decisions().values())
+        self.assertIsNone(self.cloud.members['me'].ring)
+        self.assertIs(Decision.OFFER, self.decisions()[node])
 
     def test_no_time_is_waited(self):
         node = min(desired('me', 'a', 'b'))

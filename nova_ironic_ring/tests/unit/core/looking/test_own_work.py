@@ -7,7 +7,7 @@ from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import own_work
 from nova_ironic_ring.core.passing import passes
-from nova_ironic_ring.core.peers import consents
+from nova_ironic_ring.core.peers import agreement
 from nova_ironic_ring.core.peers.membership import State
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers.trust import Trust
@@ -178,8 +178,8 @@ class SayTestCase(base.PassTestCase):
 
     def test_what_is_said(self):
         self.assertEqual(model.Member(model.LastPass(
-            self.CYCLE, self.tracker.process.wall_time()), model.Scope()),
-            self.cloud.members['me'])
+            self.CYCLE, self.tracker.process.wall_time()), model.Scope(),
+            ring=self.ring()), self.cloud.members['me'])
         self.assertEqual(self.cloud.members['me'].last_pass,
                          self.result.work.said.last_pass)
 
@@ -187,10 +187,12 @@ class SayTestCase(base.PassTestCase):
         scope = model.Scope('rack1', 's')
         self.configure(scope=scope, by_shards=True)
         self.memory.held = frozenset({'code'})
-        own_work.say(self.between(), ring='r')
+        own_work.say(self.between(), has_pools=True)
         said = self.cloud.members['me']
-        self.assertEqual((scope, True, frozenset({'code'}), 'r'),
-                         (said.scope, said.by_shards, said.held, said.ring))
+        self.assertEqual(
+            (scope, True, frozenset({'code'}), self.ring(), True),
+            (said.scope, said.by_shards, said.held, said.ring,
+             said.has_pools))
 
     def test_what_is_not_divided_by_shards(self):
         own_work.say(self.between())
@@ -323,72 +325,64 @@ class SayTestCase(base.PassTestCase):
             later.renewed(clouds.EPOCH).said.last_pass.at)
 
 
-class ConsentTestCase(base.PassTestCase):
-    """By which ring others may take free nodes, beside the last good pass."""
+class RingTestCase(base.PassTestCase):
+    """Which ring a service acknowledges, beside the last good pass."""
 
-    def _consent(self) -> model.Consent | None:
-        said = self.cloud.members['me'].last_pass
-        return said and said.consent
+    def _said(self) -> str | None:
+        return self.cloud.members['me'].ring
 
-    def _by_ring(self) -> str:
-        return consents.fingerprint(
-            self.memory.standing.ring, self.current.scope)
+    def test_after_a_good_pass(self):
+        self.assertEqual(self.ring(), self._said())
 
-    def test_where_nothing_goes(self):
-        self.run_pass()
-        self.assertIsNone(self._consent())
-
-    def test_said_at_once_and_in_no_row(self):
-        for host in 'e', 'f', 'g':
-            self.join(host)
-        before = self.owned()
-        # Before the tracker comes to a node.
+    def test_before_the_tracker_comes_to_a_node(self):
+        before = self._said()
+        self.join('e')
         self.decide()
-        self.assertEqual(model.Consent(self._by_ring()), self._consent())
-        self.tracker.track(self.result)
-        self.assertEqual({}, self.offers())
         self.assertIn(Decision.OFFER, self.decisions().values())
-        self.assertEqual(before, self.owned())
+        self.assertEqual(self.ring(), self._said())
+        self.assertNotEqual(before, self._said())
 
-    def test_all_go(self):
+    def test_of_a_service_that_is_disabled(self):
         self.change('me', disabled=True)
         self.run_pass()
-        self.assertEqual(model.Consent(self._by_ring()), self._consent())
-        # The last one says so in its row.
-        node = min(self.owned())
-        for other in self.owned() - {node}:
-            self.cloud.rows[other].owner = 'a'
-        self.run_pass()
-        self.assertIsNone(self._consent())
-        self.assertEqual({node}, self.offers().keys())
+        self.assertNotIn('me', self.memory.standing.membership.members)
+        self.assertEqual(self.ring(), self._said())
 
-    def test_withdrawn_without_trust(self):
-        self.change('me', disabled=True)
-        self.run_pass()
+    def test_none_without_trust(self):
         self.memory.fail(self.cloud.now)
         self.decide()
         self.assertFalse(self.memory.standing.is_trusted)
-        self.assertIsNone(self._consent())
+        self.assertIsNone(self._said())
 
-    def test_none_without_trust(self):
+    def test_none_without_trust_between_passes(self):
         self.memory.standing = dataclasses.replace(
             self.memory.standing, trust=Trust.BLACKOUT)
-        own_work.say(self.between(), model.Consent('r'))
-        self.assertIsNone(self._consent())
+        own_work.say(self.between())
+        self.assertIsNone(self._said())
 
-    def test_withdrawn_while_placement_does_not_answer(self):
-        self.change('me', disabled=True)
+    def test_none_while_placement_does_not_answer(self):
+        self.before['has_provider'] = _fail
         self.run_pass()
-        self.before['in_use'] = _fail
+        self.assertIsNone(self._said())
         self.run_pass()
-        self.assertEqual(model.Consent(''), self._consent())
-        self.assertEqual({}, self.offers())
-        self.run_pass()
-        self.assertEqual(model.Consent(self._by_ring()), self._consent())
-        self.assertEqual({}, self.offers())
+        self.assertEqual(self.ring(), self._said())
 
     def test_renewed_with_the_pass(self):
-        self.change('me', disabled=True)
-        self.run_pass()
         later = self.result.work.renewed(self.tracker.process.wall_time())
-        self.assertEqual(self._consent(), later.said.last_pass.consent)
+        self.assertEqual(self._said(), later.said.ring)
+
+    def test_who_differs(self):
+        self.memory.agreement = agreement.Agreement(
+            {'a': -999.0}, frozenset('a'))
+        self.let_go('a', ring='other')
+        self.run_pass()
+        self.assertEqual({'a'}, self.cloud.members['me'].differ)
+        self.let_go('a')
+        self.run_pass()
+        self.assertEqual(frozenset(), self.cloud.members['me'].differ)
+
+    def test_whether_instances_follow(self):
+        for follows in True, False:
+            self.configure(follows=follows)
+            self.run_pass()
+            self.assertIs(follows, self.cloud.members['me'].follows)

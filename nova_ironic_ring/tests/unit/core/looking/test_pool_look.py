@@ -152,8 +152,8 @@ class FollowTestCase(pool_base.TakeoverTestCase):
 
     def test_a_service_consents_only_while_it_trusts_itself(self):
         service = self.services['b']
-        self.assertEqual(service.memory.standing.ring.fingerprint,
-                         self.cloud.members['b'].ring)
+        self.assertEqual(service.memory.standing.ring.fingerprint(
+            service.current.scope), self.cloud.members['b'].ring)
         service.world.process.longest_gap = lambda: 1000.0
         service.run_pass()
         self.assertIs(trust.Trust.BLACKOUT, service.memory.standing.trust)

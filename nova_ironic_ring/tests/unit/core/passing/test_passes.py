@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
-import datetime
 
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import events
-from nova_ironic_ring.core.peers import disputes
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers.trust import Trust
 from nova_ironic_ring.core.values import member
@@ -61,13 +59,13 @@ class QuietTestCase(base.PassTestCase):
 
     def test_the_same_pass_twice(self):
         self.join('e')
-        before = self.memory
+        before, said = self.memory, self.cloud.members['me']
         first = self.decide()
-        self.memory = before
+        self.memory, self.cloud.members['me'] = before, said
         second = self.decide()
         self.assertEqual(first.plan, second.plan)
         self.assertEqual(first.memory.waits, second.memory.waits)
-        self.assertEqual(first.memory.disputes, second.memory.disputes)
+        self.assertEqual(first.memory.agreement, second.memory.agreement)
 
     def test_own_instances_are_listed_wherever_they_are(self):
         node = min(set(NODES) - self.owned())
@@ -181,8 +179,17 @@ class RingTestCase(base.PassTestCase):
         self.run_pass()
         self.assertEqual([], self.happened(events.MembersChanged))
 
-    def test_strangers_are_not_waited_for(self):
+    def test_stranger_that_lives_is_waited_for(self):
         self.configure(peers=frozenset({'me', 'a'}))
+        before = self.owned()
+        self.assertEqual(before, self.run_pass())
+        self.assertEqual({'me', 'a'}, self.memory.standing.membership.members)
+        # One with Nova's own driver, until the handover timeout.
+        self.assertEqual(desired('me', 'a'), self.run_passes(120, 60))
+
+    def test_stranger_that_has_died(self):
+        self.configure(peers=frozenset({'me', 'a'}))
+        self.force_down('b')
         self.assertEqual(desired('me', 'a'), self.run_pass())
 
 
@@ -244,30 +251,46 @@ class ConsentTestCase(base.PassTestCase):
         self.assertEqual(after, self.run_pass())
         self.assertEqual({}, self.offers())
 
-    def _of_another(self, taker: str | None = None, owner: str = 'a') -> str:
+    def _of_another(self, owner: str = 'a') -> str:
         """Have another service own a node that is for this one."""
         node = min(desired('me', 'a', 'b'))
-        self.record(node, owner, taker)
+        self.record(node, owner)
         self.tracker.drop()
         return node
 
+    def _be_offered(self) -> str:
+        """Have a node for this service be one of a, which lets it go."""
+        self.let_go('a')
+        return self._of_another()
+
     def test_offer_is_taken(self):
         node = self._of_another()
+        self.let_go('a', ring=None)
         self.assertNotIn(node, self.run_pass())
         self.assertIs(Decision.WAIT, self.decisions()[node])
         self.assertEqual(1, self.asked.count('rows'))
-        self.record(node, 'a', 'me')
+        self.let_go('a')
         self.assertIn(node, self.run_pass())
         self.assertEqual('me', self.cloud.rows[node].owner)
         self.assertEqual(
             [events.NodeTaken(node, 'a', Decision.TAKE_OFFERED)],
             self.happened(events.NodeTaken))
 
-    def test_offer_of_a_former_owner_is_none(self):
+    def test_offer_of_another_than_the_owner_is_none(self):
         node = self._of_another()
-        self.cloud.rows[node].giver = 'b'
-        self.cloud.rows[node].taker = 'me'
+        self.let_go('b')
         self.assertNotIn(node, self.run_pass())
+
+    def test_owner_that_acknowledges_another_ring(self):
+        node = self._of_another()
+        for number in range(20):
+            self.let_go('a', ring='other' if number % 2 else None)
+            self.wait(60)
+            self.assertNotIn(node, self.run_pass())
+        # It stays until the owner is lost.
+        self.die('a')
+        self.assertIn(node, self.run_pass())
+        self.assertIs(Decision.TAKE_ABANDONED, self.decisions()[node])
 
     def test_owner_that_does_not_answer(self):
         node = self._of_another()
@@ -289,34 +312,6 @@ class ConsentTestCase(base.PassTestCase):
         self.wait(20)
         self.assertIn(node, self.run_pass())
 
-    def test_wait_begins_again_with_another_ring(self):
-        # The owner has offered the node to another by the former ring.
-        base.say(self.cloud, 'a', last_pass=model.LastPass(60))
-        node = min(desired('me', 'a', 'b') & desired('me', 'a', 'b', 'e'))
-        self.record(node, 'a', 'b')
-        self.tracker.drop()
-        self.run_pass()
-        self.wait(100)
-        self.join('e')
-        self.run_pass()
-        self.wait(119)
-        self.assertNotIn(node, self.run_pass())
-        self.wait(1)
-        self.assertIn(node, self.run_pass())
-
-    def test_owner_that_says_not_now_is_not_silent(self):
-        node = self._of_another('')
-        for _ in range(10):
-            self.assertNotIn(node, self.run_pass())
-            self.wait(60)
-        # From the last time that it said so.
-        self.run_pass()
-        self.record(node, 'a')
-        self.wait(119)
-        self.assertNotIn(node, self.run_pass())
-        self.wait(1)
-        self.assertIn(node, self.run_pass())
-
     def test_absent_owner(self):
         node = self._of_another()
         self.die('a')
@@ -334,56 +329,29 @@ class ConsentTestCase(base.PassTestCase):
         self.assertEqual(before, self.run_pass())
         for node in desired('me', 'a') - before:
             self.assertIs(Decision.WAIT, self.decisions()[node])
-            self.record(node, 'b', 'me')
+        self.let_go('b')
         self.assertEqual(desired('me', 'a'), self.run_pass())
 
-    def test_owner_whose_passes_take_long_is_waited_for(self):
-        self.configure(measures_passes=True)
-        node = min(self.owned())
-        self.record(node, 'a')
-        decided = []
-        for seconds in range(0, 600, 30):
-            for host in 'a', 'b':
-                base.say(self.cloud, host, last_pass=model.LastPass(
-                    200, clouds.EPOCH + datetime.timedelta(
-                        seconds=seconds)))
-            self.run_passes(30, 30)
-            decided.append(self.decisions()[node])
-        self.assertEqual(14 * [Decision.WAIT] + [Decision.TAKE_SILENT],
-                         decided[:15])
-
-    def test_owner_in_a_pass_longer_than_those_before_is_waited_for(self):
-        self.configure(measures_passes=True)
-        node = min(self.owned())
-        for host in 'a', 'b':
-            base.say(self.cloud, host, last_pass=model.LastPass(
-                100, clouds.EPOCH))
-        self.run_passes(60, 30)
-        self.record(node, 'a')
-        self.run_passes(330, 30)
-        self.assertIs(Decision.WAIT, self.decisions()[node])
-
-    def test_disabled_owner_whose_passes_fail_is_not_waited_for_for_ever(self):
-        # Nobody looks at what it says of its passes any more.
-        self.configure(measures_passes=True)
-        base.say(self.cloud, 'b', last_pass=model.LastPass(
-            100, clouds.EPOCH))
-        self.run_passes(60, 60)
+    def test_disabled_owner_that_says_nothing_new(self):
+        self.let_go('b', ring='another')
         self.change('b', disabled=True)
-        self.run_passes(360, 60)
-        self.assertIn(Decision.WAIT, self.decisions().values())
-        self.run_passes(120, 60)
-        self.assertEqual(desired('me', 'a'), self.owned())
+        before = self.owned()
+        for _ in range(10):
+            self.let_go('b', ring='another')
+            self.assertEqual(before, self.run_passes(60, 60))
+        # Its passes fail.
+        self.assertEqual(before, self.run_passes(180, 60))
+        self.assertEqual(desired('me', 'a'), self.run_passes(60, 60))
+        self.assertEqual({Decision.TAKE_SILENT}, {
+            each.decision for each in self.happened(events.NodeTaken)})
 
-    def test_timeout_that_is_too_short_is_said_once(self):
-        self.configure(handover_timeout=120)
-        self.run_passes(120, 60)
-        self.assertEqual([], self.happened(events.TimeoutTooShort))
-        self.run_passes(61, 61)
-        self.assertEqual([events.TimeoutTooShort('a', 122, 120)],
-                         self.happened(events.TimeoutTooShort))
-        self.run_passes(61, 61)
-        self.assertEqual([], self.happened(events.TimeoutTooShort))
+    def test_disabled_owner_that_runs_novas_own_driver_by_now(self):
+        self.let_go('b', ring=None)
+        self.change('b', disabled=True)
+        before = self.owned()
+        self.assertEqual(before, self.run_passes(120, 60))
+        del self.cloud.members['b']
+        self.assertEqual(desired('me', 'a'), self.run_passes(60, 60))
 
     def test_disabled_owner_that_was_never_heard(self):
         # It may have died before this service looked.
@@ -408,8 +376,7 @@ class ConsentTestCase(base.PassTestCase):
         instance = min(before)
         self.place(instance, 'mine', 'me')
         self.assertEqual(before, self.run_pass())
-        offers = {node: step.offer for node, step
-                  in self.result.plan.steps.items() if step.offer}
+        offers = self.offers()
         self.assertEqual(before - {instance}, set(offers))
         self.assertEqual({'a', 'b'}, set(offers.values()))
         for node, taker in offers.items():
@@ -423,37 +390,14 @@ class ConsentTestCase(base.PassTestCase):
         self.assertEqual(before, self.run_pass())
         self.assertEqual({}, self.offers())
 
-    def test_nothing_is_offered_while_it_is_built_on(self):
-        self.join('e')
-        node = min(self.owned() - desired('me', 'a', 'b', 'e'))
-        self.cloud.instances['new'] = model.Instance(
-            'me', node, is_building=True)
-        self.assertIn(node, self.run_pass())
-        self.assertIs(Decision.HOLD, self.decisions()[node])
-        self.assertEqual('', self.offers()[node])
-        self.assertNotIn(node, [
-            each.node for each in self.happened(events.NodeOffered)])
-        del self.cloud.instances['new']
-        self.run_pass()
-        self.assertEqual('e', self.offers()[node])
-
-    def test_nothing_is_offered_that_something_is_allocated_of(self):
-        self.join('e')
+    def test_what_is_built_on_is_offered_and_not_taken(self):
         node = min(self.owned() & desired('me', 'a', 'b', 'e', by='e'))
+        self.join('e')
         # It waits inside nova-compute, or is on its way there.
         self.cloud.allocations[node] = {'waits'}
-        self.run_pass()
-        self.assertEqual('', self.offers()[node])
-        self.assertIs(Decision.HOLD, self.decisions()[node])
-        del self.cloud.allocations[node]
-        self.run_pass()
+        self.assertIn(node, self.run_pass())
         self.assertEqual('e', self.offers()[node])
-
-    def test_placement_is_asked_once_for_all(self):
-        self.change('me', disabled=True)
-        self.run_pass()
-        self.assertIsNotNone(self.result.plan.consent)
-        self.assertEqual(1, self.asked.count('in_use'))
+        # Whoever takes it looks at that, and its owner asks nobody.
         self.assertNotIn('consumers', self.asked)
 
     def test_node_without_a_provider_is_offered(self):
@@ -462,29 +406,6 @@ class ConsentTestCase(base.PassTestCase):
         self.cloud.providers.discard(node)
         self.run_pass()
         self.assertEqual('e', self.offers()[node])
-
-    def test_offer_is_withdrawn_when_something_is_allocated(self):
-        self.join('e')
-        self.run_pass()
-        node = min(self.offers())
-        self.cloud.allocations[node] = {'late'}
-        self.run_pass()
-        self.assertEqual('', self.offers()[node])
-
-    def test_nothing_is_offered_while_placement_does_not_answer(self):
-        self.join('e')
-
-        def fail():
-            raise ConnectionError('no answer')
-        self.before['in_use'] = fail
-        self.run_pass()
-        self.assertEqual({''}, set(self.offers().values()))
-        (found,) = self.happened(events.NodesNotOffered)
-        self.assertEqual(set(self.offers()), set(found.nodes))
-        # It says nothing of the heartbeats.
-        self.assertIsNone(self.memory.confidence.bad_at)
-        self.run_pass()
-        self.assertEqual({'e'}, set(self.offers().values()))
 
     def test_start_while_placement_does_not_tell_its_providers(self):
         def fail():
@@ -501,9 +422,7 @@ class ConsentTestCase(base.PassTestCase):
         self.assertEqual([], self.happened(events.ProvidersUnknown))
 
     def test_offered_node_is_not_taken_that_something_is_allocated_of(self):
-        node = min(self.owned())
-        self.record(node, 'a', 'me')
-        self.tracker.process.tracked_nodes.discard(node)
+        node = self._be_offered()
         self.cloud.allocations[node] = {'late'}
         self.assertIn(node, self.run_pass())
         self.assertEqual('a', self.cloud.rows[node].owner)
@@ -513,7 +432,7 @@ class ConsentTestCase(base.PassTestCase):
 
     def _take_with_a_build_on_its_way(self) -> str:
         """Take a node of a, for which a build is on its way to a."""
-        node = self._of_another('me')
+        node = self._be_offered()
 
         def allocate() -> None:
             self.cloud.allocations[node] = {'late'}
@@ -593,7 +512,7 @@ class ConsentTestCase(base.PassTestCase):
         self.assertTrue(self.cloud.instances['late'].is_building)
 
     def test_handover_is_looked_at_once(self):
-        node = self._of_another('me')
+        node = self._be_offered()
         self.run_pass()
         self.assertEqual({node: 'a'}, self.memory.handovers.givers)
         self.run_pass()
@@ -602,14 +521,8 @@ class ConsentTestCase(base.PassTestCase):
         self.run_pass()
         self.assertNotIn('unused', self.asked)
 
-    def test_builds_are_read_only_where_something_is_offered(self):
-        self.cloud.instances['new'] = model.Instance(
-            'me', min(self.owned()), is_building=True)
-        self.run_pass()
-        self.assertNotIn('instances', self.asked)
-
     def test_nothing_is_taken_when_about_to_end(self):
-        node = self._of_another('me')
+        node = self._be_offered()
         self.tracker.process.is_ending = lambda: True
         self.assertNotIn(node, self.run_pass())
         self.assertIs(Decision.WAIT, self.decisions()[node])
@@ -648,124 +561,95 @@ class AtOnceTestCase(base.PassTestCase):
         self.assertEqual({'theirs'}, self.result.orphans)
 
 
-class DisputeTestCase(base.PassTestCase):
-    """Services that see different rings."""
-
-    SETTINGS = settings.Settings('me', handover_timeout=3)
+class DifferentRingsTestCase(base.PassTestCase):
+    """Services that acknowledge different rings."""
 
     def setUp(self):
         super().setUp()
-        self.node = min(desired('me', 'a', 'b'))
-
-    def _seconds_until_taken(self) -> int:
-        for waited in range(200):
-            if self.node in self.run_pass():
-                return waited
-            self.wait(1)
-        raise AssertionError('it is not taken')
-
-    def test_owner_that_takes_back(self):
-        for number, seconds in enumerate((3, 30, 60)):
-            self.record(self.node, 'a')
-            self.run_pass()
-            self.assertEqual(
-                [events.DisputeFound('a', [self.node], 'me')]
-                if number == 1 else [], self.happened(events.DisputeFound))
-            self.assertFalse(self.happened(events.PassDone)[0].moves)
-            self.assertEqual(seconds, self._seconds_until_taken())
-        self.record(self.node, 'a')
-        self.assertNotIn(self.node, self.run_pass())
-        self.assertEqual(['a'], self.memory.disputes.hosts)
-        # With consent it is taken all the same.
-        self.record(self.node, 'a', 'me')
-        self.assertIn(self.node, self.run_pass())
-
-    def test_other_one_is_mended(self):
-        self.record(self.node, 'a')
-        self._seconds_until_taken()
-        self.record(self.node, 'a')
+        for host in 'a', 'b':
+            self.let_go(host)
         self.run_pass()
-        # The node stays where it goes from now on.
-        self.assertEqual(30, self._seconds_until_taken())
-        for waited in range(30):
-            self.assertEqual(['a'], self.memory.disputes.hosts)
-            self.assertEqual([], self.happened(events.DisputeEnded))
-            self.wait(1)
-            self.run_pass()
-        self.assertEqual([], self.memory.disputes.hosts)
-        self.assertEqual([events.DisputeEnded(disputes.Ended(
-            'a', disputes.Reason.QUIET, membership.State.MEMBER))],
-            self.happened(events.DisputeEnded))
-        self.run_pass()
-        self.assertEqual([], self.happened(events.DisputeEnded))
 
-    def test_node_that_was_out_of_the_scope_meanwhile(self):
-        self.record(self.node, 'a')
-        self._seconds_until_taken()
-        node = self.cloud.nodes.pop(self.node)
+    def _pass(self, **rings: str | None) -> None:
+        """Run a pass after some others, which acknowledge these rings."""
+        self.wait(60)
+        for host in 'a', 'b':
+            self.let_go(host, ring=rings.get(host, self.ring()))
         self.run_pass()
-        # Others had the right to it.
-        self.cloud.nodes[self.node] = node
-        self.record(self.node, 'a')
-        self.run_pass()
-        self.assertEqual([], self.happened(events.DisputeFound))
-        self.assertEqual([], self.memory.disputes.hosts)
 
-    def test_owner_that_takes_back_for_a_build(self):
+    def _told(self) -> list[events.Event]:
+        return [each for each in self.result.happened if isinstance(
+            each, (events.RingsDiffer, events.RingsAgree))]
+
+    def _pass_often(self, passes: int, **rings: str | None
+                    ) -> list[list[events.Event]]:
+        """Run passes, and return what is told in each."""
+        told = []
+        for _ in range(passes):
+            self._pass(**rings)
+            told.append(self._told())
+        return told
+
+    def _differ(self) -> None:
+        self._pass_often(5, a='other')
+        self.assertEqual({'a'}, self.memory.agreement.lasting)
+
+    def test_it_is_told_once(self):
+        self.assertEqual(
+            [[], [], [], [], [events.RingsDiffer(frozenset('a'))], [], []],
+            self._pass_often(7, a='other'))
+        self.assertEqual(
+            [[events.RingsDiffer(frozenset('b'))] if number == 4 else []
+             for number in range(6)],
+            self._pass_often(6, a='other', b='third'))
+        self.assertEqual([[], [events.RingsAgree(frozenset('ab'))], []], [
+            *self._pass_often(1, a=None, b=None), *self._pass_often(2)])
+
+    def test_for_some_passes(self):
         for _ in range(3):
-            self.record(self.node, 'a')
-            self._seconds_until_taken()
-            self.record(self.node, 'a', '')
-            self.run_pass()
-            self.assertEqual([], self.happened(events.DisputeFound))
-        self.assertEqual([], self.memory.disputes.hosts)
+            self.assertEqual(4 * [[]], self._pass_often(4, a='other'))
+            self.assertEqual([[]], self._pass_often(1))
 
-    def test_three_of_them(self):
-        for owner in 'a', 'b':
-            self.record(self.node, owner)
-            self.run_pass()
-            self.assertEqual([], self.happened(events.DisputeFound))
-            self._seconds_until_taken()
-        self.record(self.node, 'a')
-        self.run_pass()
-        self.assertEqual([events.DisputeFound('a', [self.node], 'me')],
-                         self.happened(events.DisputeFound))
-        self.assertEqual(30, self._seconds_until_taken())
+    def test_other_is_lost(self):
+        self._differ()
+        self.force_down('a')
+        self._pass(a='other')
+        self.assertEqual([events.RingsAgree(frozenset('a'))], self._told())
 
-    def test_other_settings_may_settle_it(self):
-        self.record(self.node, 'a')
-        self._seconds_until_taken()
-        self.record(self.node, 'a')
-        self.run_pass()
-        self.configure(pass_interval=61)
-        self.run_pass()
-        self.assertEqual([], self.memory.disputes.hosts)
-        self.assertEqual([events.DisputeEnded(disputes.Ended(
-            'a', disputes.Reason.OPTIONS_CHANGED, membership.State.MEMBER))],
-            self.happened(events.DisputeEnded))
-        self.assertEqual(3, self._seconds_until_taken())
+    def test_other_settings(self):
+        self._pass_often(4, a='other')
+        self.configure(pass_interval=59)
+        self.assertEqual(
+            [[], [], [], [], [events.RingsDiffer(frozenset('a'))]],
+            self._pass_often(5, a='other'))
 
-    def test_update_that_failed_is_no_dispute(self):
-        for _ in range(3):
-            self.record(self.node, 'a')
-            self.tracker.process.tracked_nodes.discard(self.node)
-            self.wait(1)
-            self.run_pass()
-        self.wait(1)
-        self.assertIn(self.node, self.run_pass())
-        self.record(self.node, 'a')
-        self.tracker.process.tracked_nodes.discard(self.node)
-        self.run_pass()
-        self.assertEqual([], self.happened(events.DisputeFound))
-
-    def test_after_a_blackout_others_had_good_reason(self):
-        self.record(self.node, 'a')
-        self._seconds_until_taken()
+    def test_blackout(self):
+        self._pass_often(4, a='other')
         self.tracker.process.longest_gap = lambda: 36.0
-        self.record(self.node, 'a')
-        self.run_pass()
-        self.assertEqual([], self.happened(events.DisputeFound))
-        self.assertEqual([], self.memory.disputes.hosts)
+        self._pass(a='other')
+        self.assertEqual({}, self.memory.agreement.since)
+        self.tracker.process.longest_gap = lambda: 0.0
+        self.assertEqual(4 * [[]], self._pass_often(4, a='other'))
+
+    def test_own_passes_that_fail(self):
+        self._pass_often(3, a='other')
+        for _ in range(6):
+            self.before['has_provider'] = _fail
+            self._pass(a='other')
+            self.assertEqual([], self._told())
+
+    def test_stranger(self):
+        self.configure(peers=frozenset({'me', 'a'}))
+        self._pass_often(5, b='other')
+        self.assertEqual({'b'}, self.memory.agreement.lasting)
+
+    def test_no_node_goes_from_one_to_the_other(self):
+        node = min(self.owned())
+        self.record(node, 'a')
+        self._pass_often(20, a='other')
+        self.assertEqual('a', self.cloud.rows[node].owner)
+        self._pass()
+        self.assertEqual('me', self.cloud.rows[node].owner)
 
 
 class StartTestCase(base.PassTestCase):
@@ -795,7 +679,10 @@ class StartTestCase(base.PassTestCase):
         self.assertEqual(set(), self.run_passes(100, 10))
         node, other = sorted(desired('me', 'a', 'b'))[:2]
         self.assertIs(Decision.WAIT, self.decisions()[node])
-        self.record(node, 'a', 'me')
+        self.record(node, 'c')
+        self.cloud.beat('c')
+        self.change('c', disabled=True)
+        self.let_go('c')
         self.assertEqual({node}, self.run_pass())
         # It waits for the rest as long as any other service.
         self.assertIn(other, self.memory.waits)
@@ -803,15 +690,18 @@ class StartTestCase(base.PassTestCase):
 
     def test_newcomer_whose_record_does_not_arrive(self):
         self.give_all_to('a', 'b')
-        self.record(min(desired('me', 'a', 'b')), 'a', 'me')
-        del self.cloud.rows[max(desired('me', 'a', 'b'))]
+        new = max(desired('me', 'a', 'b'))
+        del self.cloud.rows[new]
+        offered = {node for node in desired('me', 'a', 'b') - {new}
+                   if self.cloud.rows[node].owner == 'a'}
         self._start()
         for _ in range(60):
             self.wait(10)
+            self.let_go('a')
             self.assertEqual(set(), self._run_unknown_pass())
         self.assertFalse(self.memory.own_work.is_known)
         self.assertEqual({}, self.memory.waits)
-        self.assertEqual(2, len(self.run_pass()))
+        self.assertEqual({new} | offered, self.run_pass())
 
     def test_newcomer_and_what_nobody_has(self):
         self.give_all_to('a', 'b')
@@ -861,17 +751,11 @@ class StartTestCase(base.PassTestCase):
     def test_newcomer_whose_peers_do_not_want_it(self):
         self.give_all_to('a')
         self._start()
-        self.assertEqual(set(), self.run_passes(120, 10))
-        self.assertEqual(desired('me', 'a'), self.run_passes(10, 10))
-        self.give_all_to('a')
-        self.run_pass()
-        (dispute,) = self.happened(events.DisputeFound)
-        self.assertEqual('a', dispute.host)
-        for _ in range(119):
+        for _ in range(60):
             self.wait(10)
+            self.let_go('a', ring='without it')
             self.assertEqual(set(), self.run_pass())
-        self.wait(10)
-        self.assertEqual(desired('me', 'a'), self.run_pass())
+        self.assertEqual({'a'}, self.memory.agreement.lasting)
 
     def test_restart(self):
         self.give_all_to('me', 'a', 'b')
@@ -1074,24 +958,14 @@ class FailoverTestCase(base.PassTestCase):
         self.cloud.instances['theirs'] = model.Instance(
             None, None, is_building=True)
         self.configure(peers=frozenset({'me', 'a'}))
-        self.run_pass()
+        self.run_passes(180, 60)
+        self.assertIs(Decision.TAKE_SILENT, self.decisions()[self.node])
         self.assertEqual('b', self.cloud.rows[self.node].owner)
         self.assertTrue(self.cloud.instances['theirs'].is_building)
         # It was built somewhere else.
         del self.cloud.allocations[self.node]
-        self.run_pass()
+        self.run_passes(180, 60)
         self.assertEqual('me', self.cloud.rows[self.node].owner)
-
-    def test_builds_for_an_offered_node_whose_owner_is_dead(self):
-        self.cloud.nodes[self.node].instance = None
-        self.cloud.allocations[self.node] = {'theirs'}
-        self.cloud.instances['theirs'] = model.Instance(
-            None, None, is_building=True)
-        self.record(self.node, 'b', 'me')
-        self.force_down('b')
-        self.run_pass()
-        self.assertIs(Decision.TAKE_OFFERED, self.decisions()[self.node])
-        self.assertTrue(self.cloud.instances['theirs'].is_given_up)
 
     def test_builds_for_a_node_without_a_row(self):
         self.cloud.nodes[NEW] = clouds.Node()
@@ -1129,7 +1003,7 @@ class FollowTestCase(base.PassTestCase):
                         & desired('me', 'a', 'b', 'e', by='e'))
         self.place(self.node, 'mine', 'me')
 
-    def test_idle_instance_is_offered(self):
+    def test_instance_is_offered(self):
         self.run_pass()
         self.assertNotIn(self.node, self.offers())
         self.join('e')
@@ -1137,16 +1011,11 @@ class FollowTestCase(base.PassTestCase):
         self.assertEqual('e', self.offers()[self.node])
         self.assertIn(events.NodeOffered(self.node, 'e'),
                       self.happened(events.NodeOffered))
-        # It is withdrawn when something is to be done.
-        self.place(self.node, 'mine', 'me', task='rebooting')
-        self.run_pass()
-        self.assertNotIn(self.node, self.offers())
-
-    def test_instance_that_is_being_built_is_not(self):
-        self.place(self.node, 'mine', 'me', is_building=True)
-        self.join('e')
-        self.run_pass()
-        self.assertNotIn(self.node, self.offers())
+        # Who takes it waits until it is idle.
+        for fields in {'task': 'rebooting'}, {'is_building': True}:
+            self.place(self.node, 'mine', 'me', **fields)
+            self.run_pass()
+            self.assertEqual('e', self.offers()[self.node])
 
     def test_only_where_the_configuration_lets_it(self):
         self.configure(follows=False)
@@ -1157,7 +1026,8 @@ class FollowTestCase(base.PassTestCase):
     def _be_offered(self, **fields) -> str:
         node = max(self.owned())
         self.place(node, 'theirs', 'b', **fields)
-        self.record(node, 'b', 'me')
+        self.record(node, 'b')
+        self.let_go('b', follows=True)
         self.tracker.drop()
         return node
 
@@ -1170,6 +1040,15 @@ class FollowTestCase(base.PassTestCase):
             [events.InstanceTaken(node, 'theirs', 'b', False)],
             self.happened(events.InstanceTaken))
         self.assertFalse(self.result.taken[0].is_dead)
+
+    def test_only_with_the_consent_of_its_service(self):
+        node = self._be_offered()
+        for said in {'follows': False}, {'ring': 'other'}, {'ring': None}:
+            self.let_go('b', **{'follows': True, **said})
+            self.assertNotIn(node, self.run_pass())
+            self.assertIs(Decision.LEAVE_INSTANCE, self.decisions()[node])
+        self.let_go('b', follows=True)
+        self.assertIn(node, self.run_pass())
 
     def test_what_is_busy_by_now_is_not_taken(self):
         node = self._be_offered(task='rebooting')
@@ -1184,7 +1063,8 @@ class FollowTestCase(base.PassTestCase):
             node, 'theirs', 'a')
         self.assertNotIn(node, self.run_pass())
         self.assertEqual('a', self.cloud.instances['theirs'].host)
-        self.record(node, 'a', 'me')
+        self.record(node, 'a')
+        self.let_go('a', follows=True)
         self.assertIn(node, self.run_pass())
 
     def test_what_nova_has_on_another_node_is_not_taken(self):

@@ -266,9 +266,10 @@ class RollingTestCase(ChangeTestCase):
         self.run_passes(3)
         node = min(self.services['a'].pool.free)
         self.cloud.rows[node] = clouds.Row('b')
+        core_base.say(self.cloud, 'b', ring=None)
         self.services['a'].run_pass()
         self.assertNotIn(node, self.services['a'].nodes())
-        # And its owner offers it.
+        # Until its owner acknowledges the ring.
         ring.tracker.process.tracked_nodes.add(node)
         self.run_passes(3)
         self.assertIn(node, self.services['a'].nodes())
@@ -278,7 +279,7 @@ class RollingTestCase(ChangeTestCase):
         self.start('a', 'pool')
         self.run_passes(3)
         node = min(self.services['a'].pool.free)
-        self.cloud.rows[node] = clouds.Row('b', 'b', 'a')
+        self.cloud.rows[node] = clouds.Row('b')
         self.cloud.allocations[node] = {'build'}
         self.services['a'].run_pass()
         self.assertNotIn(node, self.services['a'].nodes())
@@ -288,7 +289,7 @@ class RollingTestCase(ChangeTestCase):
         self.start('a', 'pool')
         self.run_passes(3)
         node = min(self.services['a'].pool.free)
-        self.cloud.rows[node] = clouds.Row('b', 'b', 'a')
+        self.cloud.rows[node] = clouds.Row('b')
         self.services['a'].run_pass()
         self.cloud.providers.add(node)
         self.run_passes()
@@ -299,7 +300,7 @@ class RollingTestCase(ChangeTestCase):
         self.start('a', 'pool')
         self.run_passes(3)
         node = min(self.services['a'].pool.free)
-        self.cloud.rows[node] = clouds.Row('b', 'b', 'a')
+        self.cloud.rows[node] = clouds.Row('b')
         self.cloud.providers.add(node)
         self.services['a'].run_pass()
         self.assertNotIn(node, self.cloud.rows)

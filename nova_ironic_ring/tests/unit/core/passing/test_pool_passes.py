@@ -18,7 +18,6 @@ from nova_ironic_ring.core.values import kinds
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import settings
-from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.core import pool_base
 
 NODES, KIND, OTHER = pool_base.NODES, pool_base.KIND, pool_base.OTHER
@@ -689,27 +688,6 @@ class DeletedTestCase(pool_base.PoolPassTestCase):
         self.services['a'].memory = observation.Memory()
         self.assertFalse(self.is_deleted('a.CUSTOM_OLD.01234567'))
         self.assertFalse(self.is_deleted(NODES[0]))
-
-
-class SilentOwnersTestCase(pool_base.PoolPassTestCase):
-    """A service with Nova's own driver in the same group."""
-
-    HOSTS = ()
-
-    def test_it_is_said_once(self):
-        for node in self.cloud.nodes.values():
-            node.group = 'rack'
-        scope = settings.Scope('rack')
-        service = self.start('a', scope=scope)
-        said = []
-        for _ in range(6):
-            self.cloud.beat('stock')
-            self.cloud.rows |= {
-                node: clouds.Row('stock') for node in NODES[:20]}
-            self.run_passes()
-            said += service.happened(events.SilentOwners)
-        self.assertEqual(
-            [events.SilentOwners(frozenset({'stock'}), scope)], said)
 
 
 class SlowIronicTestCase(pool_base.PoolPassTestCase):

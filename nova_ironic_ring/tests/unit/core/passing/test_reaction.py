@@ -11,11 +11,13 @@ import fixtures
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers.membership import State
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers.trust import Trust
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
@@ -25,6 +27,10 @@ from nova_ironic_ring.tests.unit.core.base import desired
 
 def _fail() -> None:
     raise ConnectionError('no answer')
+
+
+# What costs no request.
+_OF_THE_PROCESS = 'now', 'longest_gap', 'is_ending', 'tracked'
 
 
 class _ReactionTestCase(base.PassTestCase):
@@ -71,7 +77,7 @@ class QuietTestCase(_ReactionTestCase):
         self.assertEqual(
             ['ring_services', 'instances_of'],
             [each for each in self.asked
-             if each not in ('now', 'longest_gap', 'is_ending')])
+             if each not in _OF_THE_PROCESS])
 
     def test_nothing_happens(self):
         before = self.memory
@@ -279,6 +285,16 @@ class OffersTestCase(_ReactionTestCase):
         self.run_pass()
         self.first, self.second, *_ = self.waited
 
+    def offer(self, *nodes: str) -> None:
+        """Have some of the nodes be those of a, which lets them go.
+
+        The others are with a service that acknowledges no ring.
+        """
+        for node in self.waited:
+            self.record(node, 'a' if node in nodes else 'b')
+        self.let_go('a')
+        self.let_go('b', ring=None)
+
     def track(self) -> None:
         """Have the tracker record what the last look says."""
         self.tracker.current = self.current
@@ -301,22 +317,16 @@ class OffersTestCase(_ReactionTestCase):
         self.assertEqual(
             ['ring_services', 'instances_of', 'rows', 'members'],
             [each for each in self.asked
-             if each not in ('now', 'longest_gap', 'is_ending')])
+             if each not in _OF_THE_PROCESS])
 
-    def test_it_is_taken_with_consent(self):
-        self.record(self.first, 'a', taker='me')
-        self.react()
-        self.assertOffered(self.first)
-        self.assertTaken()
-        self.assertNotIn('nodes', self.asked)
-        self.track()
-        self.assertEqual('me', self.cloud.rows[self.first].owner)
-
-    def test_it_is_taken_with_a_consent_by_ring(self):
+    def test_they_are_taken_with_consent(self):
         self.let_go('a')
         self.react()
         self.assertOffered(*self.waited)
-        self.assertEqual(1, self.asked.count('members'))
+        self.assertTaken()
+        self.assertNotIn('nodes', self.asked)
+        # And in the last look.
+        self.assertEqual(2, self.asked.count('members'))
         self.track()
         self.assertLessEqual({*self.waited}, self.owned())
 
@@ -326,27 +336,82 @@ class OffersTestCase(_ReactionTestCase):
             self.let_go(owner)
         self.react()
         self.assertEqual({*self.waited}, self.reacted.steps.keys())
-        self.assertEqual(1, self.asked.count('members'))
+        self.assertEqual(2, self.asked.count('members'))
 
-    def test_consent_by_another_ring(self):
-        self.let_go('a', model.Consent('other'))
-        self.react()
-        self.assertOffered()
+    def describe(self) -> None:
+        """Have the rows say what they would be made of here."""
+        for node in self.waited:
+            row = self.cloud.rows[node]
+            row.sayer, row.made_at = row.owner, 7
+            row.made_of = self.tracker._made_of(
+                [node], {node: planner.Step(Decision.TAKE_OFFERED, '')})[node]
+            self.cloud.providers.add(node)
 
-    def test_offer_to_another(self):
-        self.record(self.first, 'a', taker='b')
-        self.record(self.second, 'a', taker='')
+    def test_they_are_taken_without_the_tracker(self):
+        self.let_go('a')
+        self.describe()
         self.react()
-        self.assertOffered()
+        self.assertOffered(*self.waited)
+        self.assertEqual({*self.waited}, self.reacted.moved)
+        self.assertEqual({'me'}, {
+            self.cloud.rows[node].owner for node in self.waited})
+        self.assertEqual({}, dict(self.memory.waits))
+        self.assertEqual(frozenset(), self.memory.taking)
+
+    def test_free_nodes_of_a_lost_service(self):
+        self.describe()
+        self.cloud.allocations[self.first] = {'build'}
+        self.force_down('a')
+        self.react()
+        # What it was to build, the next pass finds.
+        self.assertLessEqual({*self.waited[1:]}, self.reacted.moved)
+        self.assertNotIn(self.first, self.reacted.steps)
+        self.assertEqual('a', self.cloud.rows[self.first].owner)
+
+    def test_nodes_that_may_be_for_a_narrower_scope(self):
+        """Which they are, only a pass knows."""
+        self.memory.standing = dataclasses.replace(
+            self.memory.standing, membership=dataclasses.replace(
+                self.memory.standing.membership,
+                narrower=frozenset({settings.Scope('g')})))
+        self.memory.waits = {}
+        self.useFixture(fixtures.MockPatchObject(look, 'between_passes'))
+        self.react()
+        self.assertNotIn('rows', self.asked)
+
+    def test_the_ring_is_acknowledged_at_once(self):
+        self.change('b', disabled=True)
+        self.react()
+        self.assertEqual(self.ring(), self.cloud.members['me'].ring)
+        self.assertEqual(self.ring(), self.reacted.said.ring)
+        self.react()
+        self.assertIsNone(self.reacted.said)
+        # Its last pass was not good.
+        base.say(self.cloud, 'me', ring=None)
+        self.change('b', disabled=False)
+        self.react()
+        self.assertIsNone(self.reacted.said)
+        self.assertIsNone(self.cloud.members['me'].ring)
+
+    def test_of_one_of_two_owners(self):
+        self.offer(self.first)
+        self.react()
+        self.assertOffered(self.first)
+
+    def test_another_ring_or_none(self):
+        for acknowledged in 'other', None:
+            self.let_go('a', ring=acknowledged)
+            self.react()
+            self.assertOffered()
 
     def test_once(self):
-        self.record(self.first, 'a', taker='me')
+        self.offer(self.first)
         self.react()
         self.react()
         self.assertOffered()
 
     def test_the_next_pass_says_nothing_again(self):
-        self.record(self.first, 'a', taker='me')
+        self.offer(self.first)
         self.react()
         # The tracker has not come to it.
         self.assertIn(self.first, self.run_pass())
@@ -357,17 +422,17 @@ class OffersTestCase(_ReactionTestCase):
         self.assertIs(Decision.KEEP, self.decisions()[self.first])
 
     def test_offer_that_is_withdrawn(self):
-        self.record(self.first, 'a', taker='me')
+        self.offer(self.first)
         self.react()
-        self.record(self.first, 'a', taker='')
+        self.let_go('a', ring=None)
         self.run_pass()
         self.assertEqual('a', self.cloud.rows[self.first].owner)
         self.assertIn(self.first, self.memory.waits)
 
     def test_the_pass_that_takes_it_by_force_says_so(self):
-        self.record(self.first, 'a', taker='me')
+        self.offer(self.first)
         self.react()
-        self.record(self.first, 'a')
+        self.let_go('a', ring=None)
         self.force_down('a')
         self.run_pass()
         self.assertIn(
@@ -375,14 +440,14 @@ class OffersTestCase(_ReactionTestCase):
             self.happened(events.NodeTaken))
 
     def test_another_has_taken_it_meanwhile(self):
-        self.record(self.first, 'a', taker='me')
+        self.offer(self.first)
         self.react()
         self.record(self.first, 'b')
         self.track()
         self.assertEqual('b', self.cloud.rows[self.first].owner)
 
     def test_the_owner_is_to_build_on_it(self):
-        self.record(self.first, 'a', taker='me')
+        self.offer(self.first)
         self.react()
         self.cloud.allocations[self.first] = {'build'}
         self.track()
@@ -393,7 +458,7 @@ class OffersTestCase(_ReactionTestCase):
         for node in self.waited:
             self.record(node, 'a')
         self.run_pass()
-        self.record(self.first, 'a', taker='me')
+        self.offer(self.first)
         self.react()
         claim = self.reacted.steps[self.first].claim
         self.assertEqual((False, True),
@@ -407,7 +472,7 @@ class OffersTestCase(_ReactionTestCase):
     def test_instance_on_it_since_the_last_listing(self):
         self.place(self.first, 'new', 'a')
         self.run_pass()
-        self.record(self.first, 'a', taker='me')
+        self.offer(self.first)
         self.react()
         self.assertOffered()
 
@@ -415,15 +480,17 @@ class OffersTestCase(_ReactionTestCase):
         node = min(desired('me', 'a', 'b') - desired('me', 'a', 'b', 'e'))
         self.record(node, 'a')
         self.run_pass()
-        self.record(node, 'a', taker='me')
         self.join('e')
+        self.let_go('a', ring=ring.Ring(
+            {'me', 'a', 'b', 'e'}, 32).fingerprint(self.current.scope))
         self.react()
         self.assertIn(node, self.memory.waits)
-        self.assertOffered()
+        self.assertNotEqual({}, self.reacted.steps)
+        self.assertNotIn(node, self.reacted.steps)
 
     def test_newcomer(self):
         self.cloud.members.clear()
-        self.record(self.first, 'a', taker='me')
+        self.offer(self.first)
         self.react()
         self.assertOffered()
         base.say(self.cloud, 'me')
@@ -432,12 +499,12 @@ class OffersTestCase(_ReactionTestCase):
 
     def test_service_that_ends(self):
         self.tracker.process.is_ending = lambda: True
-        self.record(self.first, 'a', taker='me')
+        self.offer(self.first)
         self.react()
         self.assertOffered()
 
     def test_no_trust(self):
-        self.record(self.first, 'a', taker='me')
+        self.offer(self.first)
         self.before['rows'] = lambda: setattr(
             self.tracker.process, 'longest_gap', lambda: 1000)
         self.react()
@@ -448,7 +515,7 @@ class OffersTestCase(_ReactionTestCase):
 
     def test_own_rows_are_not_all_read(self):
         """There may be thousands, and passes wait for the look."""
-        self.record(self.first, 'a', taker='me')
+        self.offer(self.first)
         self.asked.clear()
         self.react()
         self.assertOffered(self.first)
@@ -457,7 +524,7 @@ class OffersTestCase(_ReactionTestCase):
     def test_service_without_a_node(self):
         for node in self.owned():
             self.record(node, 'b')
-        self.record(self.first, 'a', taker='me')
+        self.offer(self.first)
         self.react()
         self.assertOffered(self.first)
 
@@ -467,30 +534,30 @@ class OffersTestCase(_ReactionTestCase):
         self.assertIsNotNone(self.memory.confidence.bad_at)
 
     def test_instances_come_first(self):
-        self.record(self.first, 'a', taker='me')
+        self.offer(self.first)
         self.force_down('b')
         self.react()
         self.assertTaken('theirs')
         self.assertEqual({self.node}, self.reacted.steps.keys())
+        # The other one goes by the new ring as well.
+        self.let_go('a')
         self.react()
         self.assertOffered(self.first)
 
     def test_no_more_at_once_than_the_tracker_comes_to(self):
-        for node in self.waited:
-            self.record(node, 'a', taker='me')
+        self.let_go('a')
         self.useFixture(fixtures.MockPatchObject(node_places, '_NODES', 2))
         self.react()
         self.assertOffered(*self.waited[:2])
         self.react()
         self.assertOffered()
-        self.assertNotIn('rows', self.asked)
         self.tracker.process.tracked_nodes.add(self.waited[0])
         self.react()
         self.assertOffered(self.waited[2])
 
     def test_rows_are_read_in_turn(self):
         self.useFixture(fixtures.MockPatchObject(node_places, '_ROWS', 2))
-        self.record(self.waited[-1], 'a', taker='me')
+        self.offer(self.waited[-1])
         for _ in range(3):
             self.wait(self.current.report_interval)
             self.react()

@@ -201,7 +201,7 @@ class _TestCase(base.BaseTestCase):
         self.run_passes(4)
         self.assertEqual({}, self.moves)
         for service in self.services.values():
-            self.assertEqual([], service.memory.disputes.hosts)
+            self.assertEqual(frozenset(), service.memory.agreement.lasting)
 
 
 class ShardPassTestCase(_TestCase):

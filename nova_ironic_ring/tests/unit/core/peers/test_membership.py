@@ -25,7 +25,7 @@ def _service(host: str, beat: float = 0, **fields) -> model.Service:
 class StateTestCase(base.BaseTestCase):
 
     def test_who_lives_to_give(self):
-        self.assertEqual({State.MEMBER, State.DISABLED},
+        self.assertEqual({State.MEMBER, State.DISABLED, State.NOT_A_PEER},
                          {state for state in State if state.gives})
 
     def test_who_lives(self):
@@ -85,7 +85,6 @@ class WatchTestCase(base.BaseTestCase):
             self.watch = self.watch.look(
                 [_service('a', beat)], beat - 30, beat)
             self.assertEqual(beat - 30, self.watch.at)
-            self.assertEqual(30, self.watch.rhythm('a'))
         self.assertFalse(self._is_absent(209, 150))
         self.assertEqual(59, self.watch.silence('a'))
         self.assertTrue(self._is_absent(210, 150))
@@ -202,10 +201,12 @@ class RuleTestCase(base.BaseTestCase):
         ('a', None, 60, {'forced_down': True}, State.FORCED_DOWN),
         ('a', None, 0, {'forced_down': True, 'disabled': True},
          State.FORCED_DOWN),
-        # Whether a stranger lives is not asked.
+        # A stranger is one only while it lives.
         ('b', PEERS, 0, {}, State.NOT_A_PEER),
-        ('b', PEERS, 60, {}, State.NOT_A_PEER),
-        ('b', PEERS, 0, {'forced_down': True}, State.NOT_A_PEER),
+        ('b', PEERS, 0, {'disabled': True}, State.NOT_A_PEER),
+        ('b', PEERS, 60, {}, State.ABSENT),
+        ('b', PEERS, 60, {'disabled': True}, State.ABSENT),
+        ('b', PEERS, 0, {'forced_down': True}, State.FORCED_DOWN),
         # This one runs this very code, whatever its heartbeat says.
         ('me', None, 999, {}, State.MEMBER),
         ('ME', None, 999, {'disabled': True}, State.DISABLED),
@@ -261,8 +262,9 @@ class ScopeTestCase(base.BaseTestCase):
                 scope=said))
 
     def test_narrower_one_that_is_disabled(self):
-        for scope, expected in ((settings.Scope(), State.DISABLED),
-                                (settings.Scope('rack2'), State.OTHER_SCOPE)):
+        for scope, expected in ((settings.Scope(), State.OTHER_SCOPE),
+                                (settings.Scope('rack2'), State.OTHER_SCOPE),
+                                (self.MINE, State.DISABLED)):
             self.assertIs(expected, self._state(
                 dataclasses.replace(ME, scope=scope), is_asked=True,
                 disabled=True, scope=self.MINE))
@@ -305,6 +307,8 @@ class ScopeTestCase(base.BaseTestCase):
         found = membership.assess(services, current, Watch())
         self.assertEqual({'me', 'a', 'b', 'c'}, found.members)
         self.assertIs(State.NOT_A_PEER, found.state('d'))
+        # One that is not in the list divides what it says.
+        self.assertIs(State.OTHER_SCOPE, found.state('e'))
         self.assertEqual({'d'}, found.unlisted)
         self.assertEqual({'b'}, found.elsewhere)
 
@@ -482,64 +486,6 @@ class WorkTestCase(base.BaseTestCase):
             8 * [State.MEMBER] + [State.NOT_WORKING], self._states(
                 *((at, 10) for at in range(30, 120, 10))))
 
-    def _say(self, at: float, **said: float | None) -> None:
-        """Look at services of which each says how long its passes take."""
-        services = [_service(host, at, last_pass=model.LastPass(
-            cycle or 10, None if cycle is None
-            else NOW + datetime.timedelta(seconds=at)))
-            for host, cycle in said.items()]
-        self.watch = self.watch.look(services, at)
-        self.work = self.work.look(services, self.watch, self.CURRENT)
-
-    def test_two_passes_of_the_slower_service(self):
-        self.CURRENT = dataclasses.replace(
-            self.CURRENT, handover_timeout=20, measures_passes=True)
-        self.assertEqual(20, self.work.handover_timeout('a', self.CURRENT))
-        self._say(0, a=30, b=10)
-        self._say(10, a=30, b=10)
-        for host, seconds in ('A', 60), ('b', 20), ('unknown', 20):
-            self.assertEqual(seconds, self.work.handover_timeout(
-                host, self.CURRENT))
-        # Its own.
-        self._say(20, a=30, b=10)
-        self._say(70, a=30, b=10)
-        self.assertEqual(100, self.work.handover_timeout('a', self.CURRENT))
-
-    def test_pass_that_takes_longer_than_those_before(self):
-        self.CURRENT = dataclasses.replace(
-            self.CURRENT, handover_timeout=20, measures_passes=True)
-        # As soon as it has the nodes of a third one.
-        for at, last, seconds in (
-                (0, 0, 20), (10, 10, 20), (20, 10, 20), (25, 10, 30),
-                # No longer than that, however long it stands still.
-                (30, 10, 40), (40, 10, 40),
-                # It has ended, and is not counted yet.
-                (50, 50, 40), (55, 50, 40), (60, 60, 20)):
-            self._look(at, last)
-            self.assertEqual(seconds, self.work.handover_timeout(
-                'A', self.CURRENT))
-        # Its own are measured.
-        self.assertEqual(20, self.work.handover_timeout(
-            'a', dataclasses.replace(self.CURRENT, host='a')))
-
-    def test_row_that_does_not_say_how_long_passes_take(self):
-        self.CURRENT = dataclasses.replace(self.CURRENT, measures_passes=True)
-        self._say(0, a=30)
-        self._say(10, a=None)
-        self.assertEqual(60, self.work.handover_timeout('a', self.CURRENT))
-
-    def test_timeout_that_is_set(self):
-        self.CURRENT = dataclasses.replace(self.CURRENT, handover_timeout=50)
-        self._say(0, a=25, b=26)
-        self._say(10, a=25, b=26)
-        self.assertEqual(50, self.work.handover_timeout('b', self.CURRENT))
-        self.assertEqual({'b': 52}, self.work.too_slow(
-            ['a', 'b', 'me'], self.CURRENT))
-        self.assertEqual({}, self.work.too_slow(['a', 'me'], self.CURRENT))
-        self.assertEqual({}, self.work.too_slow(
-            ['a', 'b', 'me'], dataclasses.replace(
-                self.CURRENT, measures_passes=True)))
-
     def test_service_that_comes_back(self):
         self._states((0, 0), (10, 10))
         self.assertEqual(
@@ -559,11 +505,34 @@ class WorkTestCase(base.BaseTestCase):
         self.work = self.work.restarted({'a'})
         self.assertEqual(State.NOT_WORKING, self._look(300, 10))
 
+    def test_stranger_of_a_narrower_scope(self):
+        scope = settings.Scope('rack1', 'shard')
+        current = dataclasses.replace(
+            ME, scope=settings.Scope('rack1'), peers=frozenset({'me'}))
+        for fields, expected in (({}, State.NARROWER_SCOPE),
+                                 ({'disabled': True}, State.OTHER_SCOPE)):
+            self.assertIs(expected, membership.state(_service(
+                'a', is_asked=True, scope=scope, **fields), current, Watch()))
+
+    def test_narrower_scope_and_stranger(self):
+        scope = settings.Scope('rack1')
+        for current, fields, expected in (
+                ({}, {'is_asked': True, 'scope': scope},
+                 State.NARROWER_SCOPE),
+                ({'peers': frozenset({'me'})}, {}, State.NOT_A_PEER)):
+            self.watch, self.work = Watch(), membership.WorkWatch()
+            self.CURRENT = dataclasses.replace(self.CURRENT, **current)
+            for at in range(0, 60, 10):
+                self.assertIs(
+                    expected if at < 50 else State.NOT_WORKING,
+                    self._look(at, min(at, 10), **fields))
+
     def test_disabled_and_down(self):
         self._states((0, 0), (10, 10))
         for at in range(20, 200, 10):
             self.assertEqual(
-                State.DISABLED, self._look(at, 10, disabled=True))
+                State.DISABLED if at < 50 else State.NOT_WORKING,
+                self._look(at, 10, disabled=True))
             self.assertEqual(
                 State.FORCED_DOWN, self._look(at, 10, forced_down=True))
 

@@ -6,6 +6,8 @@ from oslotest import base
 from tooz import hashring
 
 from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.values import model
 
 NODES = [str(uuid.UUID(int=number * 7919)) for number in range(1000)]
 
@@ -91,10 +93,23 @@ class RebuiltTestCase(base.BaseTestCase):
         for other in (ring.Ring({'a'}, 32), ring.Ring({'a', 'b'}, 7), 'a'):
             self.assertNotEqual(current, other)
 
-    def test_fingerprint(self):
-        one = ring.Ring({'a', 'b'}, 32)
-        self.assertEqual(
-            one.fingerprint, ring.Ring(['b', 'a'], 32).fingerprint)
-        for other in (ring.Ring({'a'}, 32), ring.Ring({'a', 'b'}, 33),
-                      ring.Ring({'a,b'}, 32)):
-            self.assertNotEqual(one.fingerprint, other.fingerprint)
+
+class FingerprintTestCase(base.BaseTestCase):
+
+    def _of(self, members: str = 'ab', partitions: int = 32,
+            deal: shards.Deal | None = None, group: str | None = None,
+            shard: str | None = None) -> str:
+        return ring.Ring(members, partitions, deal).fingerprint(
+            model.Scope(group, shard))
+
+    def test_whatever_says_for_whom_a_node_is(self):
+        found = [
+            self._of(), self._of('abc'), self._of(partitions=64),
+            self._of(group=''), self._of(group='rack'), self._of(shard='s'),
+            self._of(deal=shards.Deal(frozenset('pq'), {})),
+            ring.Ring({'a,b'}, 32).fingerprint(model.Scope())]
+        self.assertEqual(len(found), len(set(found)))
+
+    def test_what_is_spelled_otherwise(self):
+        self.assertEqual(self._of('ba', group='Rack', shard=''),
+                         self._of('ab', group='rack'))

@@ -93,13 +93,6 @@ class RingTestCase(base.BaseTestCase):
         self.assertIsNone(look(
             peer('a', said, held=held), peer('b')).ring(ALL, places).deal)
 
-    def test_passes_that_are_too_long(self):
-        slow = model.Service('b', NOW, last_pass=model.LastPass(100, NOW))
-        said = profile.Profile(handover_timeout=120)
-        found = look(peer('a', said), rings.Peer(slow, 'cell1', SAID))
-        self.assertEqual({'b': 200}, found.too_slow('a', {'a', 'b'}))
-        self.assertEqual({}, found.too_slow('b', {'a', 'b'}))
-
 
 class DesiredTestCase(base.BaseTestCase):
 

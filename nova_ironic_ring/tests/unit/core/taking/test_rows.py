@@ -6,6 +6,7 @@ import ddt
 import fixtures
 
 from nova_ironic_ring.core.deciding.decisions import Decision
+from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.taking import rows
@@ -21,25 +22,59 @@ class TakeTestCase(base.PassTestCase):
     def setUp(self):
         super().setUp()
         self.node = min(desired('me', 'a', 'b'))
-        self.record(self.node, 'a', 'me')
-        row = self.cloud.rows[self.node]
-        row.sayer, row.made_of, row.made_at = 'a', 'made', 7
+        self.record(self.node, 'a')
+        self.let_go('a')
         self.cloud.providers.add(self.node)
         self.tracker.drop()
         self.decide()
+        row = self.cloud.rows[self.node]
+        row.sayer, row.made_at = 'a', 7
+        row.made_of = self.tracker._made_of(
+            [self.node], self.result.plan.steps)[self.node]
         self.assertIs(Decision.TAKE_OFFERED,
                       self.result.plan.steps[self.node].decision)
 
     def _take(self) -> rows.Moved:
-        return rows.take(self.between(), rows.Wanted(
-            {self.node: self.result.plan.steps[self.node]},
-            {self.node: 'made'}))
+        self.this = self.between()
+        return rows.take(self.this, self.result.plan.steps)
 
     def test_taken(self):
         self.assertEqual({self.node}, self._take().taken)
         self.assertEqual('me', self.cloud.rows[self.node].owner)
         # Who moves a node does not update it.
         self.assertEqual(7, self.cloud.rows[self.node].made_at)
+
+    def test_plan_after_it(self):
+        plan = self._take().corrected(self.result.plan, 'me')
+        self.assertIs(Decision.TAKE_OFFERED, plan.steps[self.node].decision)
+        self.assertEqual('me', plan.steps[self.node].claim.owner)
+        lost = rows.Moved(lost=frozenset({self.node}))
+        self.assertIs(Decision.WAIT, lost.corrected(
+            self.result.plan, 'me').steps[self.node].decision)
+
+    def test_left_to_the_tracker(self):
+        row = self.cloud.rows[self.node]
+        for made_of in 'something else', None:
+            row.made_of = made_of
+            self.assertEqual(rows.Moved(), self._take())
+        # Without the last listing of the node nobody knows.
+        del self.cloud.nodes[self.node]
+        self.assertEqual(rows.Moved(), self._take())
+
+    def test_each_pass_updates_each_node(self):
+        self.configure(full_update_interval=0)
+        self.assertEqual(rows.Moved(), self._take())
+
+    def test_services_were_read_long_ago(self):
+        self.wait(self.current.down_time)
+        self.assertEqual(rows.Moved(), self._take())
+
+    def test_nova_does_not_answer(self):
+        self.useFixture(fixtures.MockPatchObject(
+            self.tracker.world.nova, 'rows', side_effect=OSError('away')))
+        self.assertEqual(rows.Moved(), self._take())
+        self.assertEqual(
+            [events.NodesNotTaken], list(map(type, self.this.happened)))
 
     def test_taken_from_a_dead_service(self):
         self.force_down('a')

@@ -318,6 +318,34 @@ class FollowTestCase(TakeoverTestCase):
         for number in '1', '2', '3':
             self.cloud.instances[f'i{number}'] = self.seen[
                 f'i{number}'] = model.Instance('Dead', f'n{number}')
+        self._say(self._ring())
+
+    def _ring(self) -> str:
+        return self.memory.standing.ring.fingerprint(settings.Scope())
+
+    def _say(self, ring: str | None) -> None:
+        """Have the service of the instances acknowledge a ring."""
+        self.cloud.members['dead'] = model.Member(
+            scope=settings.Scope(), ring=ring, follows=True)
+
+    @ddt.data('other', None)
+    def test_service_that_acknowledges_another_ring_by_now(self, ring):
+        self.before['instances', ''] = lambda: self._say(ring)
+        self._none_taken(self._follow('n1'))
+        self.assertEqual({'n1'}, self.lost)
+
+    def test_service_without_a_record_by_now(self):
+        self.before['instances', ''] = self.cloud.members.clear
+        self._none_taken(self._follow('n1'))
+        self.assertEqual({'n1'}, self.lost)
+
+    def test_instance_that_is_busy_for_now(self):
+        busy = model.Instance('Dead', 'n1', task='rebooting')
+        self.cloud.instances['i1'] = self.seen['i1'] = busy
+        self._none_taken(self._follow('n1'))
+        self.cloud.instances['i1'] = model.Instance('Dead', 'n1')
+        self.assertEqual([model.Takeover('n1', 'i1', 'Dead', None, False)],
+                         self._follow('n1').taken)
 
     def test_instance_alone(self):
         outcome = self._follow('n1')

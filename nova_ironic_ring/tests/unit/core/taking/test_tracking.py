@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import dataclasses
-
 import fixtures
 
 from nova_ironic_ring.core.deciding.decisions import Decision
@@ -55,11 +53,12 @@ class LastLookTestCase(base.PassTestCase):
         self.assertNotIn(node, self.cloud.rows)
 
     def test_owner_in_another_case_is_another_owner(self):
-        self.record(min(desired('me', 'a', 'b')), 'a', 'me')
-        self.tracker.drop()
         node = min(desired('me', 'a', 'b'))
+        self.record(node, 'a')
+        self.let_go('a')
+        self.tracker.drop()
         self.decide()
-        self.record(node, 'A', 'me')
+        self.record(node, 'A')
         self._take(node)
         self.assertEqual('A', self.cloud.rows[node].owner)
 
@@ -190,8 +189,7 @@ class BlackoutTestCase(base.PassTestCase):
 
     def test_nodes_that_are_recorded_together(self):
         self.stand_still()
-        moved = rows.take(self.between(), rows.Wanted(
-            self.steps, dict.fromkeys(self.steps, '1')))
+        moved = rows.take(self.between(), self.steps)
         self.assertEqual(self.steps.keys(), moved.lost)
 
     def test_without_one(self):
@@ -219,7 +217,7 @@ class HandoverTestCase(base.PassTestCase):
 
     def _hand_over(self, node: str) -> bool:
         """Have a node come from the service a."""
-        self.record(node, 'a', 'me')
+        self.record(node, 'a')
         is_mine = self._look(node, False, planner.Claim(
             checks_owner=True, owner='a', is_handed_over=True))
         self.record(node, 'me')
@@ -263,8 +261,8 @@ class HandoverTestCase(base.PassTestCase):
         raise ConnectionError('no answer')
 
 
-class ByRingTestCase(base.PassTestCase):
-    """A free node of an owner that says once who may take its nodes."""
+class ConsentTestCase(base.PassTestCase):
+    """A free node of an owner that acknowledges the same ring."""
 
     def setUp(self):
         super().setUp()
@@ -287,11 +285,11 @@ class ByRingTestCase(base.PassTestCase):
             row.made_of = self.tracker._made_of(
                 [self.node], self.result.plan.steps)[self.node]
             self.cloud.providers.add(self.node)
-        self.tracker.take(self.node, self.result)
-        self.assertIs(
-            is_moved and self.cloud.rows[self.node].owner == 'me',
-            self.node in self.tracker.process.untracked)
-        return self.cloud.rows[self.node].owner
+            moved = rows.take(self.between(), {self.node: step})
+            self.assertIs(row.owner == 'me', self.node in moved.taken)
+        else:
+            self.tracker.take(self.node, self.result)
+        return row.owner
 
     def test_taken(self):
         for is_moved in False, True:
@@ -303,29 +301,18 @@ class ByRingTestCase(base.PassTestCase):
 
     def _change(self, number: int) -> None:
         """Change what the owner says since the decision."""
-        said = self.cloud.members['a'].last_pass
-        assert said is not None and said.consent is not None
-        row = self.cloud.rows[self.node]
         if number == 0:
-            base.say(self.cloud, 'a', last_pass=None)
+            self.let_go('a', ring=None)
         elif number == 1:
-            self.let_go('a', model.Consent('other'))
+            self.let_go('a', ring='other')
         elif number == 2:
-            self.let_go('a', model.Consent(
-                said.consent.ring, frozenset({self.node})))
-        elif number == 3:
-            row.giver, row.taker = 'a', ''
-        elif number == 4:
             # It runs Nova's own driver by now.
             del self.cloud.members['a']
-        elif number == 5:
-            base.say(self.cloud, 'a', last_pass=dataclasses.replace(
-                said, consent=None))
         else:
             self.cloud.allocations[self.node] = {'instance'}
 
     def test_withdrawn_meanwhile(self):
-        for number in range(7):
+        for number in range(4):
             for is_moved in False, True:
                 self.cloud.allocations.clear()
                 self.record(self.node, 'a')
@@ -353,16 +340,20 @@ class ByRingTestCase(base.PassTestCase):
         self.record(self.node, 'b')
         self.assertEqual('b', self._take(False))
 
-    def test_record_is_read_only_for_a_consent_by_ring(self):
-        self.record(self.node, 'a', 'me')
+    def test_record_is_read_only_for_a_consent(self):
+        self.force_down('a')
+        self.record(self.node, 'a')
+        self.let_go('a', ring=None)
         self.decide()
+        self.assertIs(Decision.TAKE_ABANDONED, self.decisions()[self.node])
         self.asked.clear()
-        self.assertEqual('me', self._take(False))
+        self.tracker.take(self.node, self.result)
+        self.assertEqual('me', self.cloud.rows[self.node].owner)
         self.assertNotIn('members', self.asked)
 
     def test_last_pass_counts(self):
         self.wait(60)
-        self.let_go('a', model.Consent('other'))
+        self.let_go('a', ring='other')
         self.decide()
         self.assertIs(Decision.WAIT, self.decisions()[self.node])
 

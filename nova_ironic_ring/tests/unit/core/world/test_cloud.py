@@ -16,7 +16,7 @@ from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
 
-SAID = model.LastPass(60, clouds.EPOCH, model.Consent('r'))
+SAID = model.LastPass(60, clouds.EPOCH)
 
 
 class CloudTestCase(base.BaseTestCase):
@@ -65,13 +65,15 @@ class NovaTestCase(CloudTestCase):
         self.cloud.rows = {'1': clouds.Row('A'), '2': clouds.Row('B')}
         for host in 'A', 'b', 'C':
             self.cloud.beat(host)
-        self._say('B', held=frozenset({'code'}), ring='r')
+        self._say('B', held=frozenset({'code'}), ring='r',
+                  differ=frozenset('d'))
         # One that has no node is known by its record alone.
         self._say('C')
         said = model.Member(SAID, settings.Scope('rack1'), True)
         self.assertEqual(
             {'a': model.Member(), 'c': said, 'b': dataclasses.replace(
-                said, held=frozenset({'code'}), ring='r')},
+                said, held=frozenset({'code'}), ring='r',
+                differ=frozenset('d'))},
             self.nova.members(['a', 'B', 'C', 'd']))
         self.assertEqual({}, self.nova.members([]))
 
@@ -80,7 +82,7 @@ class NovaTestCase(CloudTestCase):
         for host in 'A', 'b', 'C', 'd':
             self.cloud.beat(host)
         for host in 'b', 'C':
-            self._say(host, held=frozenset({'code'}))
+            self._say(host, held=frozenset({'code'}), ring='r')
         self.cloud.services['b'] = dataclasses.replace(
             self.cloud.services['b'], disabled=True)
         found = {each.host: each for each in self.nova.ring_services()}
@@ -88,23 +90,14 @@ class NovaTestCase(CloudTestCase):
         self.assertTrue(found['A'].is_asked)
         self.assertIsNone(found['A'].said)
         self.assertEqual(
-            (SAID, settings.Scope('rack1'), True, frozenset({'code'})),
+            (SAID, settings.Scope('rack1'), True, frozenset({'code'}), 'r'),
             (found['C'].last_pass, found['C'].scope, found['C'].by_shards,
-             found['C'].held))
+             found['C'].held, found['C'].ring))
 
     def test_rows(self):
         self.cloud.rows = {'1': clouds.Row('A'), '2': clouds.Row('b')}
         self.assertEqual({'1': model.Row('A')}, self.nova.rows_of('a'))
         self.assertEqual({'2': model.Row('b')}, self.nova.rows(['2', '3']))
-
-    @ddt.data((None, None, None), ('a', 'b', 'b'), ('a', '', ''),
-              # Of a former owner.
-              ('b', 'c', None))
-    @ddt.unpack
-    def test_offer(self, giver, taker, expected):
-        self.cloud.rows['1'] = clouds.Row('A', giver, taker)
-        self.assertEqual({'1': model.Row('A', expected)},
-                         self.nova.rows(['1']))
 
     def test_row_is_deleted_if_it_has_this_owner(self):
         self.cloud.rows['1'] = clouds.Row('A')
@@ -248,21 +241,19 @@ class TrackerTestCase(CloudTestCase):
         # A service without a record takes nothing.
         self.cloud.beat('Me')
 
-    def _take(self, decision: Decision, offer: str | None = None,
-              owner: str | None = None) -> None:
+    def _take(self, decision: Decision, owner: str | None = None) -> None:
         self.tracker.take('1', _result('1', planner.Step(
-            decision, 'so', offer, planner.Claim(None, True, owner))))
+            decision, 'so', None, planner.Claim(None, True, owner))))
         # When it was made, and of what, is tested for itself.
         row = self.cloud.rows['1']
         row.sayer = row.made_at = None
 
-    def test_take_and_offer(self):
+    def test_take(self):
         self._take(Decision.CREATE)
         self.assertEqual(clouds.Row('Me'), self.cloud.rows['1'])
         self.assertIn('1', self.tracker.process.tracked())
-        self._take(Decision.OFFER, 'a')
-        self.assertEqual(clouds.Row('Me', 'me', 'a'), self.cloud.rows['1'])
-        self._take(Decision.KEEP)
+        # An offer is in the record of the service alone.
+        self._take(Decision.OFFER)
         self.assertEqual(clouds.Row('Me'), self.cloud.rows['1'])
 
     def test_node_that_another_has_taken(self):
