@@ -42,7 +42,8 @@ class Decision(enum.Enum):
     #: Its owner is absent, forced down, gone, or limited to other nodes than
     #: this one.
     TAKE_ABANDONED = (
-        'free and taken because its owner is absent, down, gone or no peer')
+        'free and taken because its owner is absent, down, gone or limited to '
+        'other nodes')
     #: Its owner is alive, and runs Nova's own driver, so that this service has
     #: waited for the handover timeout; or its passes fail.
     TAKE_SILENT = 'free and taken because its owner does not answer'
@@ -206,13 +207,15 @@ def decide(me: str, node: Free) -> Verdict:
         return _WAIT_TRUST
     if node.owner is membership.State.NOT_WORKING:
         return _TAKE_NOT_WORKING
+    if node.owner.is_lost:
+        return _TAKE_ABANDONED
+    if node.lets is None:
+        return _TAKE_SILENT if node.is_overdue else _WAIT
     if not node.owner.gives:
         return _TAKE_ABANDONED
-    if node.lets is not None:
-        # It may be building on its nodes, and lets go of them when it sees the
-        # same ring. If it never does, they stay.
-        return _WAIT_RING
-    return _TAKE_SILENT if node.is_overdue else _WAIT
+    # It may be building on its nodes, and lets go of them when it sees the
+    # same ring. If it never does, they stay.
+    return _WAIT_RING
 
 
 def decide_at_once(me: str, desired: str | None) -> Verdict:

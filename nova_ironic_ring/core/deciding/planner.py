@@ -94,6 +94,10 @@ class Plan:
         :param memory: what is remembered, which is changed
         """
         memory.waits, memory.taking = self.waits, frozenset()
+        if memory.standing.is_trusted:
+            memory.offered = {
+                node: step.offer for node, step in self.steps.items()
+                if step.offer}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -336,7 +340,6 @@ class _Planner:
 
     def _events(self, steps: Mapping[str, Step]) -> list[events.Event]:
         found: list[events.Event] = []
-        is_new_ring = self.seen.acknowledged != self.ring
         for node, step in steps.items():
             row = self.seen.rows.get(node)
             if step.decision.takes and row is not None:
@@ -344,6 +347,8 @@ class _Planner:
                         node not in self.before.taking):
                     found.append(events.NodeTaken(
                         node, row.owner, step.decision))
-            elif step.offer and is_new_ring and row is not None:
+            elif step.offer and row is not None and (
+                    self.trust is trust.Trust.FULL
+                    and step.offer != self.before.offered.get(node)):
                 found.append(events.NodeOffered(node, step.offer))
         return found

@@ -134,8 +134,11 @@ def _look_at_rings(this: one_pass.Pass, services: Sequence[model.Service]
     lasting = memory.agreement.lasting
     if lasting - before.lasting:
         yield events.RingsDiffer(lasting - before.lasting)
-    if before.lasting - lasting:
-        yield events.RingsAgree(before.lasting - lasting)
+    ring = standing.ring.fingerprint(this.current.scope)
+    agree = (before.lasting - lasting).intersection(
+        service.name for service in services if service.ring == ring)
+    if agree:
+        yield events.RingsAgree(agree)
 
 
 def _deal(this: one_pass.Pass, members: membership.Membership,

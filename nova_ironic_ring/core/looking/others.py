@@ -103,7 +103,7 @@ def owners(this: one_pass.Pass, rows: Iterable[model.Row],
     :returns: their member records, by canonical name; of none with Nova's own
         driver
     """
-    hosts = {row.owner for row in rows if members.state(row.owner).gives
+    hosts = {row.owner for row in rows if not members.is_lost(row.owner)
              and row.owner_name != this.current.me}
     found = this.world.nova.members(sorted(hosts)) if hosts else {}
     return {host: said for host, said in found.items()

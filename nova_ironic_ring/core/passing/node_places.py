@@ -82,8 +82,7 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
             seen = _observe(this, observation.Observation(
                 world.process.now(), memory.standing, begun.nodes, rows,
                 observation.Instances(begun.mine),
-                tracked=world.process.tracked(), narrowed=begun.narrowed,
-                acknowledged=this.said.ring if this.said else None))
+                narrowed=begun.narrowed))
         this.happened.extend(others.elsewhere(
             memory.instances, seen.nodes, seen.instances.of_others,
             seen.instances.other_drivers))
@@ -109,10 +108,7 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
         with this.asking(one_pass.Port.NOVA):
             plan = takeover.take_over(this, plan, seen)
             plan = pool_return.take_over(this, plan, seen)
-        moved = rows_of_nodes.take(this, plan.steps)
-        plan = moved.corrected(plan, this.current.host)
-        listed = {node: seen.nodes[node] for node, step in plan.steps.items()
-                  if step.decision.lists}
+        listed = _listed(plan, seen)
         _empty_pools(this, pool_return.Own(seen.nodes, rows), expected)
         builds.look_at_givers(this, seen.nodes, listed)
         unclaimed.settle(this, lambda: {
@@ -121,6 +117,9 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
         builds.look_again(this)
         builds.release_ended(this, seen.nodes)
         leftovers.clean(this, pool_return.Own(seen.nodes, rows))
+        # Nothing that fails after it makes the pass forget the former owners.
+        plan, moved = _take_at_once(this, plan)
+        listed = _listed(plan, seen)
         busy = _kept_away(this, listed) | _without_provider(this, rows)
         said = own_work.say(this)
         this.happened.append(_count(plan))
@@ -171,6 +170,33 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
                 and rows[node].owner_name == this.current.me]
         return places.ChangeResult(
             memory, happened=this.happened, places=mine, nodes=mine)
+
+
+def _take_at_once(this: one_pass.Pass, plan: planner.Plan
+                  ) -> tuple[planner.Plan, rows_of_nodes.Moved]:
+    """Take the free nodes that need no tracker.
+
+    The tracker takes the others.
+
+    :returns: the plan, corrected if a node could not be taken
+    """
+    moved = rows_of_nodes.Moved()
+    wanted = {node for node, step in plan.steps.items()
+              if rows_of_nodes.can_move(step)}
+    with this.going_on(events.NodesNotTaken, len(wanted)):
+        moved = rows_of_nodes.take(this, plan.steps)
+    this.happened[:] = [
+        each for each in this.happened
+        if not isinstance(each, events.NodeTaken)
+        or each.node not in moved.lost]
+    this.memory.taking = frozenset(wanted - moved.taken - moved.lost)
+    return moved.corrected(plan, this.current.host), moved
+
+
+def _listed(plan: planner.Plan, seen: observation.Observation) -> model.Nodes:
+    """Return the nodes that are this service's, and the instance on each."""
+    return {node: seen.nodes[node] for node, step in plan.steps.items()
+            if step.decision.lists}
 
 
 def _observe(this: one_pass.Pass, seen: observation.Observation
@@ -295,9 +321,16 @@ def _take_free(this: one_pass.Pass
     plan = planner.decide(observation.Observation(
         memory.watch.at, memory.standing, dict.fromkeys(sorted(rows)),
         rows, others=known, said=said), memory, current)
+    # Which nodes live services of a narrower scope keep, only a pass knows.
+    is_sure = not memory.standing.membership.narrower
     steps = {node: step for node, step in plan.steps.items()
-             if rows_of_nodes.can_move(step)}
-    moved = rows_of_nodes.take(this, steps)
+             if rows_of_nodes.can_move(step) and (
+                 is_sure or step.decision is decisions.Decision.TAKE_OFFERED)}
+    try:
+        moved = rows_of_nodes.take(this, steps)
+    except Exception:
+        # The pass says so.
+        return {}, frozenset()
     room = _NODES - (len(memory.taking - this.world.process.tracked())
                      if memory.taking else 0)
     # What a lost service was to build on its nodes, a pass finds, which sees

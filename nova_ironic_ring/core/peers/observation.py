@@ -98,12 +98,10 @@ class Observation:
         are for this service
     :ivar instances: what is known of instances
     :ivar others: what all services are, where that is needed
-    :ivar tracked: the nodes tracked by Nova's resource tracker
     :ivar narrowed: the nodes that services divide which are limited to some of
         this one's
     :ivar said: what other services that have such nodes say in their member
         records, by canonical name
-    :ivar acknowledged: the ring that this service's own record says
     """
 
     at: float
@@ -112,10 +110,8 @@ class Observation:
     rows: Mapping[str, model.Row]
     instances: Instances = Instances()
     others: Others = Others()
-    tracked: frozenset[str] = frozenset()
     narrowed: Container[str] = frozenset()
     said: Mapping[str, model.Member] = dataclasses.field(default_factory=dict)
-    acknowledged: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -305,8 +301,9 @@ class Memory:
     :ivar confidence: what is remembered of this service's own heartbeat
     :ivar standing: what this service knew of its peers
     :ivar waits: the nodes that are waited for
-    :ivar taking: those of them that were offered, and for which the tracker
-        was asked between passes, since the last pass
+    :ivar taking: free nodes that the tracker is to take, since the last pass
+    :ivar offered: free nodes that are for others, and for whom, by canonical
+        name; as long as they are
     :ivar agreement: who acknowledges another ring
     :ivar vanished: how many of this service's nodes have vanished
     :ivar kept: nodes that are missing from Ironic, and kept because Nova has
@@ -349,6 +346,7 @@ class Memory:
     standing: Standing = dataclasses.field(default_factory=Standing)
     waits: Mapping[str, Wait] = dataclasses.field(default_factory=dict)
     taking: frozenset[str] = frozenset()
+    offered: Mapping[str, str] = dataclasses.field(default_factory=dict)
     agreement: Agreement = Agreement()
     vanished: Guard = dataclasses.field(default_factory=Guard)
     kept: set[str] = dataclasses.field(default_factory=set)

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 import dataclasses
 
 from nova_ironic_ring.core.deciding import decisions
-from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.looking import one_pass
@@ -22,6 +21,8 @@ from nova_ironic_ring.core.values import ports
 
 Decision = decisions.Decision
 
+# The most nodes to take by one last look.
+_BATCH = 100
 # The first node of a newcomer is recorded in full, and so is one that a build
 # waits for.
 _DECISIONS = frozenset((Decision.TAKE_OFFERED, Decision.TAKE_ABANDONED,
@@ -72,14 +73,18 @@ def take(this: one_pass.Pass, steps: Mapping[str, planner.Step]) -> Moved:
 
     :param this: the pass, or the look between two
     :param steps: what was decided on nodes, by UUID
+    :raises Exception: if Nova or Placement does not answer
     """
-    wanted = {node: step for node, step in steps.items() if can_move(step)}
+    wanted = sorted(node for node, step in steps.items() if can_move(step))
+    moved = Moved()
     # If each pass updates each node, the tracker has them at once. And it
     # looks again where the look at the services was too long ago.
-    if wanted and this.current.full_update_interval and not this.is_outdated:
-        with this.going_on(events.NodesNotTaken, len(wanted)):
-            return _take(this, wanted)
-    return Moved()
+    while wanted and this.current.full_update_interval and (
+            not this.is_outdated):
+        batch, wanted = wanted[:_BATCH], wanted[_BATCH:]
+        found = _take(this, {node: steps[node] for node in batch})
+        moved = Moved(moved.taken | found.taken, moved.lost | found.lost)
+    return moved
 
 
 def _take(this: one_pass.Pass, steps: Mapping[str, planner.Step]) -> Moved:
@@ -89,13 +94,19 @@ def _take(this: one_pass.Pass, steps: Mapping[str, planner.Step]) -> Moved:
     rows = consenting.Rows(this, steps)
     said = updates.of_process(world.process)
     answers = world.ironic.fingerprints(steps)
-    lost, chosen = set(), dict[str, ports.Taking]()
-    for node, step in sorted(steps.items()):
-        row = rows.of(node)
-        assert step.claim is not None
-        if row is None or not rows.allow(node, step.claim):
-            lost.add(node)
-        elif node in answers and row.made_of == (made_of := updates.made_of(
+    lost = {node for node, step in steps.items() if step.claim is None
+            or rows.of(node) is None or not rows.allow(node, step.claim)}
+    allowed = sorted(steps.keys() - lost)
+    unused = world.placement.unused(allowed) if allowed else frozenset()
+    # The tracker would not get those either.
+    lost |= {node for node in allowed if node not in unused
+             and (claim := steps[node].claim) is not None
+             and claim.is_handed_over and world.placement.consumers(node)}
+    chosen = dict[str, ports.Taking]()
+    for node in sorted(unused):
+        step, row = steps[node], rows.of(node)
+        assert step.claim is not None and row is not None
+        if node in answers and row.made_of == (made_of := updates.made_of(
                 answers[node], step.decision, said)):
             # With the record of a lost service Nova deletes its providers, one
             # by one, perhaps only now: such a node has its turn next.
@@ -104,8 +115,6 @@ def _take(this: one_pass.Pass, steps: Mapping[str, planner.Step]) -> Moved:
                 None if step.claim.is_abandoned else row.made_at)
     if not chosen:
         return Moved(lost=frozenset(lost))
-    unused = world.placement.unused(sorted(chosen))
-    chosen = {node: each for node, each in chosen.items() if node in unused}
     kept_away = world.placement.disabled() & chosen.keys()
     for node in chosen:
         # Its former owner may have changed the provider since Nova cached it.

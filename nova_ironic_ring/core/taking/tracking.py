@@ -22,7 +22,7 @@ from nova_ironic_ring.core.values import model
 class NodeLostError(Exception):
     """Another service has taken a node since it was decided to list it.
 
-    Or its owner has withdrawn its consent, or is to build on it.
+    Or its owner goes by another ring now, or is to build on it.
     """
 
 
@@ -84,8 +84,8 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step,
     :returns: the builds that a dead owner has left behind, and that have to be
         looked at again
     :raises NodeLostError: if another service has taken the node meanwhile, its
-        owner has withdrawn its consent, has come back or lives and is to build
-        on the node, or this service is about to end or was disabled or enabled
+        owner goes by another ring, has come back or lives and is to build on
+        the node, or this service is about to end or was disabled or enabled
     """
     world, claimed = this.world, step.claim
     if claimed is None or (world.process.is_ending() and (

@@ -115,6 +115,8 @@ class PlanTestCase(base.LabTestCase):
         # It has nodes before its first heartbeat, and until then a plan still
         # goes by its last one, which may be too old.
         self.lab.wait_alive('compute-2')
+        # And until its first pass is recorded, its passes count as failing.
+        self.wait_for_passes('compute-2')
         self.assertForetold(foretold)
         self.assertEqual(
             taker, self.show(server).compute_host)

@@ -206,8 +206,8 @@ class RingsAgree(base.Event):
     hosts: frozenset[str]
 
     def text(self) -> str:
-        return (f'{_names(self.hosts)} no longer go by another ring than this '
-                'service.')
+        return ('This service goes by the same ring again as '
+                f'{_names(self.hosts)}.')
 
 
 @dataclasses.dataclass(frozen=True)

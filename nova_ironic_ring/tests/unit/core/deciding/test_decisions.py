@@ -79,9 +79,16 @@ class FreeTestCase(base.BaseTestCase):
         self.assertIs(expected, self._decide(
             desired, row, circumstances).decision)
 
+    def test_live_one_without_a_record_and_another_scope(self):
+        for is_overdue, expected in ((False, Decision.WAIT),
+                                     (True, Decision.TAKE_SILENT)):
+            self.assertIs(expected, self._decide('me', THEIRS, {
+                'owner': State.OTHER_SCOPE, 'is_overdue': is_overdue}
+            ).decision)
+
     @ddt.data(*itertools.product(
-        (State.ABSENT, State.FORCED_DOWN, State.GONE, State.OTHER_SCOPE,
-         State.NARROWER_SCOPE), (None, False)))
+        (State.ABSENT, State.FORCED_DOWN, State.GONE), (None, False)),
+        (State.OTHER_SCOPE, False), (State.NARROWER_SCOPE, False))
     @ddt.unpack
     def test_of_one_that_gives_nothing(self, owner, lets):
         for circumstances, expected in (

@@ -47,7 +47,7 @@ LINES = [
      'For some passes, this service has gone by another ring than a, b: no '
      'free node goes from one to the other while both live.'),
     (events.RingsAgree(frozenset('ba')), 'INFO',
-     'a, b no longer go by another ring than this service.'),
+     'This service goes by the same ring again as a, b.'),
     (events.NodeTaken('n1', 'b', Decision.TAKE_OFFERED), 'INFO',
      'Node n1 of b is free and taken with consent of its owner.'),
     (events.NodeOffered('n1', 'b'), 'INFO', 'Node n1 is offered to b.'),

@@ -190,15 +190,30 @@ class DecideTestCase(PlannerTestCase):
         self.assertEqual((Decision.OFFER, Decision.OFFER_INSTANCE), (
             self.decision(free), self.decision(instance)))
 
-    def test_offers_are_told_once_for_each_ring(self):
+    def test_offers_are_told_once(self):
         node = self.theirs[0]
         self.change(rows={**self.seen.rows, node: model.Row('me')})
-        offered = [events.NodeOffered(
-            node, str(self.seen.standing.ring.owner(node)))]
-        for acknowledged, expected in (
-                (None, offered), ('other', offered), (self.ring(), [])):
-            self.change(acknowledged=acknowledged)
-            self.assertEqual(expected, self.decide().happened)
+        owner = str(self.seen.standing.ring.owner(node))
+        for before, expected in (
+                ({}, [events.NodeOffered(node, owner)]),
+                ({node: 'other'}, [events.NodeOffered(node, owner)]),
+                ({node: owner}, [])):
+            self.memory.offered = before
+            self.memory.standing = self.seen.standing
+            self.assertEqual(expected, planner.decide(
+                self.seen, self.memory, self.current).happened)
+        self.memory.offered = {}
+        self.decide()
+        self.assertEqual({node: owner}, self.memory.offered)
+        self.assertEqual([], self.decide().happened)
+
+    def test_offers_are_not_told_without_trust(self):
+        node = self.theirs[0]
+        self.change(rows={**self.seen.rows, node: model.Row('me')},
+                    standing=dataclasses.replace(
+                        self.seen.standing, trust=Trust.BLACKOUT))
+        self.assertEqual([], self.decide().happened)
+        self.assertEqual({}, self.memory.offered)
 
     def test_claims(self):
         kept, held, offered, new, instance = self.mine[:5]

@@ -358,6 +358,18 @@ class OffersTestCase(_ReactionTestCase):
         self.assertEqual({}, dict(self.memory.waits))
         self.assertEqual(frozenset(), self.memory.taking)
 
+    def test_placement_does_not_answer(self):
+        self.let_go('a')
+        self.useFixture(fixtures.MockPatchObject(
+            self.tracker.world.placement, 'unused',
+            side_effect=OSError('away')))
+        self.react()
+        # The next pass says so, and has the tracker take them.
+        self.assertEqual(({}, []), (
+            self.reacted.steps, self.reacted.happened))
+        self.run_pass()
+        self.assertEqual(1, len(self.happened(events.NodesNotTaken)))
+
     def test_free_nodes_of_a_lost_service(self):
         self.describe()
         self.cloud.allocations[self.first] = {'build'}
@@ -416,7 +428,6 @@ class OffersTestCase(_ReactionTestCase):
         # The tracker has not come to it.
         self.assertIn(self.first, self.run_pass())
         self.assertEqual([], self.happened(events.NodeTaken))
-        self.assertEqual(frozenset(), self.memory.taking)
         self.assertEqual('me', self.cloud.rows[self.first].owner)
         self.run_pass()
         self.assertIs(Decision.KEEP, self.decisions()[self.first])

@@ -6,7 +6,6 @@ import ddt
 import fixtures
 
 from nova_ironic_ring.core.deciding.decisions import Decision
-from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.taking import rows
@@ -72,9 +71,28 @@ class TakeTestCase(base.PassTestCase):
     def test_nova_does_not_answer(self):
         self.useFixture(fixtures.MockPatchObject(
             self.tracker.world.nova, 'rows', side_effect=OSError('away')))
+        self.assertRaises(OSError, self._take)
+
+    def test_something_is_allocated_of_it(self):
+        self.cloud.allocations[self.node] = {'build'}
+        self.assertEqual({self.node}, self._take().lost)
+        # What a dead service was to build, the tracker ends.
+        self.force_down('a')
+        self.decide()
         self.assertEqual(rows.Moved(), self._take())
-        self.assertEqual(
-            [events.NodesNotTaken], list(map(type, self.this.happened)))
+
+    def test_many_are_taken_by_several_looks(self):
+        self.useFixture(fixtures.MockPatchObject(rows, '_BATCH', 1))
+        node = max(desired('me', 'a', 'b'))
+        self.record(node, 'a')
+        self.decide()
+        row = self.cloud.rows[node]
+        row.sayer, row.made_of = 'a', self.tracker._made_of(
+            [node], self.result.plan.steps)[node]
+        self.cloud.providers.add(node)
+        self.asked.clear()
+        self.assertEqual({self.node, node}, self._take().taken)
+        self.assertEqual(2, self.asked.count('take_rows'))
 
     def test_taken_from_a_dead_service(self):
         self.force_down('a')
