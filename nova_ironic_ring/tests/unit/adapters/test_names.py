@@ -461,8 +461,7 @@ class MissingTestCase(base.BaseTestCase):
             if not name.startswith('__'):
                 setattr(Other, name, functools.partialmethod(value))
         for owner, expected in (
-                (Tracker, []), (Other, ['ResourceTracker.old_resources',
-                                        'ResourceTracker.stats'])):
+                (Tracker, []), (Other, ['ResourceTracker.stats'])):
             found = names.missing(
                 lambda name, owner=owner:
                     owner if name.endswith(':ResourceTracker')

@@ -951,7 +951,7 @@ class PrivateNamesTestCase(base.BaseTestCase):
     def test_what_the_tracker_has_of_a_node(self):
         tracker = resource_tracker.ResourceTracker(
             'me', mock.Mock(), mock.Mock())
-        for name in 'stats', 'old_resources', 'compute_nodes':
+        for name in 'stats', 'compute_nodes':
             self.assertEqual({}, dict(getattr(tracker, name)))
         self.assertIn('stats', (
             resource_tracker.ResourceTracker._update_usage

@@ -100,5 +100,11 @@ class PrometheusTestCase(base.DriverTestCase):
         self._serve(certificates.Paths(cert, key, signer.path))
         self.safe['tls_config'] = {'ca_file': signer.path}
         found = self._watch(self.safe)
-        self.assertEqual('down', found['health'])
-        self.assertIn('certificate required', found['lastError'])
+
+        def is_told() -> bool:
+            # A request may meet the closed connection before the reason.
+            for target in self.prometheus.targets():
+                found.update(target)
+            self.assertEqual('down', found['health'])
+            return 'certificate required' in found['lastError']
+        self.assertTrue(waiting.until(is_told, _PATIENCE, _POLL), found)
