@@ -125,16 +125,16 @@ def _look_at_rings(this: one_pass.Pass, services: Sequence[model.Service]
     """
     memory, standing = this.memory, this.standing
     before = memory.agreement
+    ring = standing.ring.fingerprint(this.current.scope)
     if not standing.is_trusted or not memory.own_work.is_working:
         memory.agreement = before.restarted()
         return
     memory.agreement = before.look(services, agreement.Known(
-        memory.watch.at, standing.ring.fingerprint(this.current.scope),
-        standing.membership, memory.work_watch.cycle), this.current)
+        memory.watch.at, ring, standing.membership,
+        memory.work_watch.cycle), this.current)
     lasting = memory.agreement.lasting
     if lasting - before.lasting:
         yield events.RingsDiffer(lasting - before.lasting)
-    ring = standing.ring.fingerprint(this.current.scope)
     agree = (before.lasting - lasting).intersection(
         service.name for service in services if service.ring == ring)
     if agree:

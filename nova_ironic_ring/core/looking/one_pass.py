@@ -55,8 +55,7 @@ class Pass:
         all were last read; none if that was not since it began
     :ivar said: what this service's member record says; None if it has none,
         or if that was not read
-    :ivar is_pass: whether it is a pass, in which it is looked at those of
-        others
+    :ivar is_pass: whether it is a pass, which judges the passes of others
     """
 
     def __init__(self, world: ports.Ports, current: settings.Settings,
