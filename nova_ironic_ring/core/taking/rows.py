@@ -73,7 +73,8 @@ def take(this: one_pass.Pass, steps: Mapping[str, planner.Step]) -> Moved:
 
     :param this: the pass, or the look between two
     :param steps: what was decided on nodes, by UUID
-    :raises Exception: if Nova or Placement does not answer
+    :returns: what was taken until Nova or Placement did not answer, if so
+    :raises Exception: if they did not from the first
     """
     wanted = sorted(node for node, step in steps.items() if can_move(step))
     moved = Moved()
@@ -82,7 +83,13 @@ def take(this: one_pass.Pass, steps: Mapping[str, planner.Step]) -> Moved:
     while wanted and this.current.full_update_interval and (
             not this.is_outdated):
         batch, wanted = wanted[:_BATCH], wanted[_BATCH:]
-        found = _take(this, {node: steps[node] for node in batch})
+        try:
+            found = _take(this, {node: steps[node] for node in batch})
+        except Exception:
+            if moved == Moved():
+                raise
+            # The next pass meets it again, and knows what was taken.
+            return moved
         moved = Moved(moved.taken | found.taken, moved.lost | found.lost)
     return moved
 

@@ -91,8 +91,16 @@ class TakeTestCase(base.PassTestCase):
             [node], self.result.plan.steps)[node]
         self.cloud.providers.add(node)
         self.asked.clear()
-        self.assertEqual({self.node, node}, self._take().taken)
+        self.before['service'] = lambda: self.before.update(
+            service=self._fail)
+        self.assertEqual({self.node}, self._take().taken)
+        self.before.clear()
+        self.decide()
+        self.assertEqual({node}, self._take().taken)
         self.assertEqual(2, self.asked.count('take_rows'))
+
+    def _fail(self) -> None:
+        raise OSError('away')
 
     def test_taken_from_a_dead_service(self):
         self.force_down('a')
