@@ -3,15 +3,13 @@
 """Limits how long requests to Ironic and Placement wait for an answer.
 
 Nova's sessions wait for ever by default, and a service that is frozen accepts
-connections. The lock of the passes is held while some of the requests wait:
-these are in haste.
+connections. Passes, looks and the last looks of builds are in haste.
 """
 
 from collections.abc import Callable, Iterator
 import contextlib
 import contextvars
 import functools
-import threading
 import time
 from typing import Any
 from typing import TypeVar
@@ -118,36 +116,3 @@ def hasty(method: Callable[..., _T]) -> Callable[..., _T]:
         with haste():
             return method(*args, **kwargs)
     return call
-
-
-class Lock:
-    """A reentrant lock whose holder is in haste."""
-
-    def __init__(self) -> None:
-        """Begin without a holder."""
-        self._lock = threading.RLock()
-        # Of its holder: what ends the haste.
-        self._held: list[contextvars.Token[bool]] = []
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Wait for the lock.
-
-        :param blocking: whether to wait
-        :param timeout: how long at most, in seconds; -1 for ever
-        :returns: whether this thread has it now
-        """
-        if not self._lock.acquire(blocking, timeout):
-            return False
-        self._held.append(_HASTE.set(True))
-        return True
-
-    def release(self) -> None:
-        """Give the lock back."""
-        _HASTE.reset(self._held.pop())
-        self._lock.release()
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *error: object) -> None:
-        self.release()

@@ -5,6 +5,7 @@
 from nova import exception
 from oslo_log import log as logging
 
+from nova_ironic_ring.adapters import limits
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute.instances import guards
 from nova_ironic_ring.compute import member_record
@@ -50,18 +51,15 @@ class _NodesMixin(shared.OnNodeMixin):
         """
         ring = self.ring_service
         try:
-            # Without the lock: a pass may hold it for long.
             if ring.process.tracks(node):
                 if not ring.is_gone(node):
                     return
                 upstream.forget(self, node)
             if self._track_own(node):
                 return
-            with self.ring_lock:
+            with limits.haste():
                 if not ring.take_for_build(arrivals.Arrival(instance, node)):
                     return
-                upstream.add_to_cache(self, {node: ring.nodes[node]})
-            # Without the lock: the resource tracker has one of its own.
             upstream.track(self, node)
         except Exception as error:
             # If the resource tracker does not track the node, it refuses the
@@ -122,16 +120,15 @@ class _NodesMixin(shared.OnNodeMixin):
         if not self.node_cache:
             # Before the last look: Nova's driver would do so after it.
             self.get_available_nodes()
-        with self.ring_lock:
+        with limits.haste():
             is_mine = self.ring_service.look_at(nodename)
         if not is_mine:
             raise exception.ComputeHostNotFound(
                 host=self.ring_service.settings.host)
         resources = super().get_available_resource(  # type: ignore[misc]
             nodename)
-        with self.ring_lock:
-            resources['stats'] = self.ring_service.stats(
-                nodename, resources['stats'])
+        resources['stats'] = self.ring_service.stats(
+            nodename, resources['stats'])
         return resources
 
     def is_node_deleted(self, nodename: str) -> bool:
@@ -141,7 +138,7 @@ class _NodesMixin(shared.OnNodeMixin):
         :returns: False for all nodes while too many of them have vanished,
             and for a node that Nova has an instance on
         """
-        with self.ring_lock:
+        with limits.haste():
             return self.ring_service.is_deleted(nodename)
 
 

@@ -39,6 +39,10 @@ class RingService(service.Service):
         self.result = node_places.PassResult()
         self._pace = turns.Pace()
         self._new = new_nodes.FEW
+        #: What looks and builds have decided since the last pass began, by
+        #: the UUID of the node, and the nodes that they have recorded.
+        self._came: dict[str, planner.Step] = {}
+        self._moved: frozenset[str] = frozenset()
         #: How often nodes were updated, and how often that was not needed.
         self.updated = self.skipped = 0
 
@@ -60,17 +64,24 @@ class RingService(service.Service):
             configuration
         """
         is_first = self.ended is None
+        with self.lock:
+            self._came, self._moved = {}, frozenset()
         result = self._run(_NODES)
-        self.result = dataclasses.replace(
+        result = dataclasses.replace(
             result, changes=result.changes.limited(
                 self._pace.room(self.settings, is_first)))
-        nodes = self.ironic.for_nova(self.result.listed)
-        # The tracker deletes the record of a node that is left out.
-        self.nodes = {node: nodes[node] for node in self.result.listed}
-        self._new = new_nodes.NewNodes(self.result.plan.steps.values())
-        # Whether the tracker tracks them or not: it may still drop some, if
-        # Nova reads from a database that lags behind.
-        self.process.untracked = self.result.changes.unchanged
+        made = self.ironic.for_nova(result.listed)
+        with self.lock:
+            self.result = result.joined(self._came, self.memory)
+            # The tracker deletes the record of a node that is left out.
+            self._replace({
+                node: known for node, known in self.nodes.items()
+                if node in self._came} | {
+                node: made[node] for node in result.listed})
+            self._new = new_nodes.NewNodes(self.result.plan.steps.values())
+            # Whether the tracker tracks them or not: it may still drop some,
+            # if Nova reads from a database that lags behind.
+            self.process.untracked = result.changes.unchanged | self._moved
         return self.result
 
     def nodes_of_builds(self, nodes: Collection[str]) -> Collection[str]:
@@ -138,29 +149,37 @@ class RingService(service.Service):
         oldest, now = self.result.changes.oldest, self.process.wall_time()
         return 0.0 if oldest is None else max(0.0, now.timestamp() - oldest)
 
-    def react(self) -> service.Reacted:
+    def react(self) -> Sequence[str]:
         result = self._look(_NODES)
-        if result.steps:
-            self.process.untracked |= result.moved
-            self.result = dataclasses.replace(
-                self.result, plan=self.result.plan.having(result.steps),
-                orphans=self.result.orphans.difference(
-                    each.instance for each in result.taken))
-        nodes = self.ironic.for_nova(result.steps)
-        self.nodes = {**self.nodes, **nodes}
-        return service.Reacted(nodes, [
-            node for node in result.steps if node not in result.moved])
+        self._came_here(result.steps, result.moved)
+        return [node for node in result.steps if node not in result.moved]
 
-    def change(self, nodes: Sequence[str]) -> service.Reacted:
+    def _came_here(self, steps: Mapping[str, planner.Step],
+                   moved: frozenset[str] = frozenset()) -> None:
+        """Note that nodes have come, for now and for a pass that runs.
+
+        :param steps: what was decided on them, by UUID
+        :param moved: those that are recorded already
+        """
+        if not steps:
+            return
+        made = self.ironic.for_nova(steps)
+        with self.lock:
+            self._came.update(steps)
+            self._moved |= moved
+            self.process.untracked |= moved
+            self.result = self.result.joined(steps, self.memory)
+            self._add(made)
+
+    def change(self, nodes: Sequence[str]) -> Sequence[str]:
         # What has come without the tracker is this service's as well.
         steps, own = self.result.plan.steps, self.process.tracked()
         result = self._change(_NODES, [
             node for node in nodes if changes.is_watched(
                 steps.get(node), node in own)])
         made = self.ironic.for_nova(result.nodes)
-        self.nodes = {**self.nodes, **made}
-        return service.Reacted(nodes=made, places=[
-            node for node in result.places if node in made])
+        self._add(made)
+        return [node for node in result.places if node in made]
 
     def is_interrupted(self, instance: str, node: str) -> bool:
         with self._between() as this:
@@ -209,13 +228,11 @@ class RingService(service.Service):
                 self.memory.held is not None):
             # Its shard may be another's now.
             self.ironic.named(self.settings.scope, [arrival.node])
-        nodes = self.ironic.for_nova([arrival.node])
-        taken = (arrivals.take(self.world, arrival, self.result.plan)
-                 if nodes else None)
+        taken = (arrivals.take(self.world, arrival)
+                 if self.ironic.for_nova([arrival.node]) else None)
         if taken is None:
             return False
-        self.result = dataclasses.replace(self.result, plan=taken.plan)
-        self.nodes = {**self.nodes, **nodes}
+        self._came_here({arrival.node: taken.step})
         if taken.happened.owner != self.settings.host:
             # Otherwise it has come since, and only the tracker lacks it.
             self._tell([taken.happened])

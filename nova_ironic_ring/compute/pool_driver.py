@@ -13,6 +13,7 @@ from nova import exception
 from nova import objects
 from oslo_log import log as logging
 
+from nova_ironic_ring.adapters import limits
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute.instances import guards
 from nova_ironic_ring.compute import member_record
@@ -105,7 +106,7 @@ class _CountingMixin(shared.OnNodeMixin):
         :returns: False for a pool that has nodes, or that Nova has an instance
             or an allocation of
         """
-        with self.ring_lock:
+        with limits.haste():
             return self.ring_service.is_deleted(nodename)
 
     def get_available_resource(self, nodename: str) -> dict[str, object]:
@@ -120,9 +121,7 @@ class _CountingMixin(shared.OnNodeMixin):
             return super().get_available_resource(  # type: ignore[misc]
                 nodename)
         self._count_first()
-        # Nova may ask for several pools at a time.
-        with self.ring_lock:
-            described = self.ring_service.describe(nodename)
+        described = self.ring_service.describe(nodename)
         if described is None:
             raise exception.ComputeHostNotFound(host=nodename)
         return described

@@ -3,7 +3,6 @@
 """One service with pools: what it has counted, and what it builds on."""
 
 from collections.abc import Mapping, Sequence
-import dataclasses
 
 from nova.compute import provider_tree
 import nova.conf
@@ -47,6 +46,8 @@ class PoolService(service.Service):
         #: The result of the last pass: replaced as a whole, because threads
         #: read it.
         self.result = pool_places.PassResult()
+        #: The instances that looks have taken over since that pass began.
+        self._came: frozenset[str] = frozenset()
         #: Whether compute nodes that the last pass has not listed can be
         #: deleted.
         self._gone: Mapping[str, bool] = {}
@@ -73,32 +74,33 @@ class PoolService(service.Service):
         """
         self._recent.begin()
         self._gone = {}
+        with self.lock:
+            self._came = frozenset()
         result = self._run(self._pools)
         self._failed.go_on(self.nova.own_failures)
-        self.nodes = self.ironic.for_nova(
-            node for pool in result.found.values() for node in pool.nodes)
-        self._sizes = self._read_sizes(result)
-        self.result = result
+        with self.lock:
+            self.result = result.joined(self._came, self.memory)
+            self._replace(self._made())
+        self._read_sizes()
         self._recent.end()
-        return result
+        return self.result
 
-    def react(self) -> service.Reacted:
+    def _made(self) -> Mapping[str, sdk_node.Node]:
+        """Return the nodes of all pools, as Nova's driver wants them."""
+        return self.ironic.for_nova(
+            node for pool in self.result.found.values() for node in pool.nodes)
+
+    def react(self) -> Sequence[str]:
         before = self.result.found
         result = self._look(self._pools)
-        if result.found is before:
-            return service.Reacted()
-        nodes = self.ironic.for_nova(
-            node for pool in result.found.values() for node in pool.nodes
-            if node not in self.nodes)
-        changed = dataclasses.replace(
-            self.result, found=result.found,
-            orphans=self.result.orphans.difference(
-                each.instance for each in result.taken))
-        self.nodes = {**self.nodes, **nodes}
-        self._sizes = self._read_sizes(changed)
-        self.result = changed
-        return service.Reacted(
-            nodes, sorted(result.found.keys() - before.keys()))
+        if not result.taken and result.found is before:
+            return ()
+        with self.lock:
+            self._came |= {each.instance for each in result.taken}
+            self.result = self.result.joined(self._came, self.memory)
+            self._add(self._made())
+        self._read_sizes()
+        return sorted(self.result.found.keys() - before.keys())
 
     def ask_for_changes(self) -> list[str]:
         """Ask Ironic which nodes have changed since they were listed.
@@ -120,18 +122,17 @@ class PoolService(service.Service):
             return found
         return found + released[:changes.PAGE]
 
-    def change(self, nodes: Sequence[str]) -> service.Reacted:
+    def change(self, nodes: Sequence[str]) -> Sequence[str]:
         result = self._change(self._pools, nodes)
         if not result.places:
-            return service.Reacted()
+            return ()
         self._recent.forget(
             node for node in result.nodes
             if self.ironic.glances([node])[node].is_ready)
-        made = self.ironic.for_nova(result.nodes)
-        self.nodes = {**self.nodes, **made}
-        self.result = dataclasses.replace(
-            self.result, found=result.memory.pooled.pools)
-        return service.Reacted(nodes=made, places=result.places)
+        with self.lock:
+            self.result = self.result.joined(self._came, self.memory)
+            self._add(self.ironic.for_nova(result.nodes))
+        return result.places
 
     def lists(self, place: str) -> bool:
         return place in self.result.found
@@ -304,19 +305,18 @@ class PoolService(service.Service):
             found = frozenset()
         return {name: name in found for name in names}
 
-    def _read_sizes(self, result: pool_places.PassResult
-                    ) -> Mapping[str, pools.Size]:
+    def _read_sizes(self) -> None:
         """Read the flavors of instances that are not known yet."""
         wanted = {str(pool.nodes[node].instance)
-                  for pool in result.found.values() for node in pool.used}
+                  for pool in self.result.found.values() for node in pool.used}
         known = {uuid: size for uuid, size in self._sizes.items()
                  if uuid in wanted}
         try:
-            return known | self.nova.sizes(wanted - known.keys())
+            self._sizes = known | self.nova.sizes(wanted - known.keys())
         except Exception as error:
             LOG.warning('Cannot read the flavors of instances from Nova, so '
                         'builds are not spread evenly: %s', error)
-            return known
+            self._sizes = known
 
 
 def _example(pool: pools.Pool) -> sdk_node.Node:

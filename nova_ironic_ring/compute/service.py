@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import datetime
+import threading
 import time
 
 from nova.compute import provider_tree
@@ -89,12 +90,12 @@ class Process:
     def wall_time(self) -> datetime.datetime:
         return timeutils.utcnow(with_timezone=True)
 
-    def longest_gap(self) -> float:
+    def longest_gap(self, since: float) -> float:
         if records.has_heartbeats_in_database():
             upstream.watch_heartbeats(self._driver, self.heartbeats.beat)
         else:
             self._watchdog.do_without()
-        return self.heartbeats.longest_gap()
+        return self.heartbeats.longest_gap(since)
 
     def is_ending(self) -> bool:
         return self.heartbeats.is_ended
@@ -136,21 +137,6 @@ class Ended:
     now: float
 
 
-@dataclasses.dataclass(frozen=True)
-class Reacted:
-    """What a service has done between two passes.
-
-    :ivar nodes: the nodes that have come to this service, or that were
-        offered, as Nova's driver wants them, by UUID
-    :ivar places: the compute nodes that the resource tracker is to track by
-        it: UUIDs of nodes, or names of pools
-    """
-
-    nodes: Mapping[str, sdk_node.Node] = dataclasses.field(
-        default_factory=dict)
-    places: Sequence[str] = ()
-
-
 class Service:
     """What the services of both drivers have: settings, memory, passes."""
 
@@ -174,6 +160,12 @@ class Service:
             records.Nova(), self.process.now)
         self.process.aggregates = self._own_aggregates
         self.memory = observation.Memory()
+        #: Held while what passes, looks and builds have found is put in
+        #: place, and never while anybody is asked.
+        self.lock = threading.RLock()
+        #: Held by a pass, and while changes in Ironic are looked at: each has
+        #: the listing for itself. Nobody else waits for them.
+        self.turn = threading.RLock()
         #: The nodes of this service, by UUID, as Nova's driver wants them.
         self.nodes: Mapping[str, sdk_node.Node] = {}
         #: How many passes have ended well, and the last of them.
@@ -250,15 +242,17 @@ class Service:
         """
         start = self._asked_ironic = self.process.now()
         # If the pass fails, Nova's tracker may ask for a node nevertheless.
-        self._work = dataclasses.replace(self._work, is_good=False)
+        with self.lock:
+            self._work = dataclasses.replace(self._work, is_good=False)
         if self.reloader.reload():
             # Not here: the tracker may wait for this pass.
             self.resets.do(lambda: upstream.reset_manager(self._driver))
-        current = self.read_settings()
-        with self._raising_cause():
-            result = passes.run(self.world, self.memory, current, place)
-        self._keep(result.memory)
-        self._work, self._said_at = result.work, self.process.now()
+        current, before = self.read_settings(), self.memory
+        with self._raising_cause(before):
+            result = passes.run(self.world, before, current, place)
+        self.keep(before, result.memory)
+        with self.lock:
+            self._work, self._said_at = result.work, self.process.now()
         self.passes += 1
         now = self.process.now()
         self.ended = Ended(
@@ -267,16 +261,18 @@ class Service:
         return result
 
     @contextlib.contextmanager
-    def _raising_cause(self) -> Iterator[None]:
+    def _raising_cause(self, before: observation.Memory) -> Iterator[None]:
         """Raise the error of Nova or Ironic itself, if one does not answer.
 
         What is to be remembered of the failure is kept, and the events until
         then are logged.
+
+        :param before: what was remembered when it began
         """
         try:
             yield
         except one_pass.UnansweredError as error:
-            self._keep(error.memory)
+            self.keep(before, error.memory)
             self._tell(error.happened)
             assert error.__cause__ is not None
             raise error.__cause__
@@ -300,15 +296,16 @@ class Service:
 
         :param place: what a place is
         """
-        with self._raising_cause():
-            result = reaction.run(
-                self.world, self.memory, self.settings, place)
-        self._keep(result.memory)
-        if result.said is not None and self._work.said is not None:
-            # For what is said while a pass takes long.
-            self._work = dataclasses.replace(
-                self._work, said=dataclasses.replace(
-                    self._work.said, ring=result.said.ring))
+        before = self.memory
+        with self._raising_cause(before):
+            result = reaction.run(self.world, before, self.settings, place)
+        self.keep(before, result.memory)
+        with self.lock:
+            if result.said is not None and self._work.said is not None:
+                # For what is said while a pass takes long.
+                self._work = dataclasses.replace(
+                    self._work, said=dataclasses.replace(
+                        self._work.said, ring=result.said.ring))
         self._tell(result.happened)
         return result
 
@@ -333,10 +330,12 @@ class Service:
         with limits.haste():
             return changes.ask(self.ironic, self.settings.scope)
 
-    def change(self, nodes: Sequence[str]) -> Reacted:
+    def change(self, nodes: Sequence[str]) -> Sequence[str]:
         """Return what to update, because nodes have changed in Ironic.
 
         :param nodes: their UUIDs
+        :returns: the compute nodes that the resource tracker is to update:
+            UUIDs of nodes, or names of pools
         """
         raise NotImplementedError()
 
@@ -348,10 +347,11 @@ class Service:
         :param place: what a place is
         :param nodes: the UUIDs of the nodes that have changed
         """
-        with self._raising_cause():
+        before = self.memory
+        with self._raising_cause(before):
             result = reaction.change(
-                self.world, self.memory, self.settings, place, nodes)
-        self._keep(result.memory)
+                self.world, before, self.settings, place, nodes)
+        self.keep(before, result.memory)
         self._tell(result.happened)
         return result
 
@@ -359,22 +359,31 @@ class Service:
     def _between(self) -> Iterator[one_pass.Pass]:
         """Give the pass object for work at a node between passes.
 
-        Its events are told even if the work fails.
+        What it remembers is kept, and its events are told, even if the work
+        fails.
         """
-        this = one_pass.Pass(self.world, self.settings, self.memory)
+        before = self.memory
+        this = one_pass.Pass(
+            self.world, self.settings, before.copied(), before)
         try:
             yield this
         finally:
+            self.keep(before, this.memory)
             self._tell(this.happened)
 
     def pause(self) -> float:
         """Return how long to wait until the next look, in seconds."""
         return reaction.pause(self.memory, self.settings)
 
-    def _keep(self, memory: observation.Memory) -> None:
-        """Keep a memory, with the gaps between heartbeats."""
-        self.memory = memory
-        self.process.heartbeats.forget_reported()
+    def keep(self, before: observation.Memory, after: observation.Memory
+             ) -> None:
+        """Remember what was changed in a copy of the memory.
+
+        :param before: the memory that was copied
+        :param after: the copy, with the changes
+        """
+        with self.lock:
+            self.memory = self.memory.merged(before, after)
 
     def to_say(self) -> dict[str, str] | None:
         """Return the statistics of the member record; None before a pass."""
@@ -405,8 +414,9 @@ class Service:
         if not self._work.is_good or (
                 now - self._said_at < self.settings.pass_interval / 2):
             return
-        self._said_at = now
-        self._work = self._work.renewed(self.process.wall_time())
+        with self.lock:
+            self._said_at = now
+            self._work = self._work.renewed(self.process.wall_time())
         assert self._work.said is not None
         with self._between() as this, this.going_on(events.LastPassNotSaid):
             self.world.nova.say_member(self._work.said)
@@ -486,9 +496,34 @@ class Service:
         """Run a pass."""
         raise NotImplementedError()
 
-    def react(self) -> Reacted:
-        """Look at the services between two passes."""
+    def react(self) -> Sequence[str]:
+        """Look at the services between two passes.
+
+        A pass may run at the same time.
+
+        :returns: the compute nodes that no pass has listed yet, and that the
+            resource tracker is to track: UUIDs of nodes, or names of pools
+        """
         raise NotImplementedError()
+
+    def _replace(self, nodes: Mapping[str, sdk_node.Node]) -> None:
+        """Have Nova's driver know the nodes of a pass, and no others."""
+        self.nodes = nodes
+        upstream.fill_cache(self._driver, nodes)
+
+    def _add(self, nodes: Mapping[str, sdk_node.Node]) -> None:
+        """Have Nova's driver know nodes as well."""
+        with self.lock:
+            self.nodes = {**self.nodes, **nodes}
+            upstream.add_to_cache(self._driver, nodes)
+
+    def free_later(self, instance: str) -> None:
+        """Have the next pass free the allocation of an instance.
+
+        :param instance: the UUID of the instance
+        """
+        with self._between() as this:
+            this.memory.unfreed |= {instance}
 
     def is_interrupted(self, instance: str, node: str) -> bool:
         """Return whether this service was to do a build, before its start.

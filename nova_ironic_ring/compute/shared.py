@@ -96,8 +96,6 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         #: Looks for nodes that have changed in Ironic between two passes.
         self.ring_changes = changes.Changes(
             self, self.ring_service, self._look_for_changes)
-        # If it lacks a node, Nova's driver asks in many threads at once.
-        self.ring_lock = limits.Lock()
 
     def init_host(self, host: str) -> None:
         """Refuse to start if the configuration allows no ring.
@@ -160,8 +158,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
 
     def _is_interrupted(self, instance: objects.Instance, node: str) -> bool:
         """Return whether this service was to do a build, before its start."""
-        with self.ring_lock:
-            return self.ring_service.is_interrupted(instance.uuid, node)
+        return self.ring_service.is_interrupted(instance.uuid, node)
 
     def _settle_at_start(self, context: nova_context.RequestContext,
                          instance: objects.Instance) -> bool:
@@ -175,8 +172,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
     def _end_own(self) -> None:
         """End what had come to this service before it was started."""
         try:
-            with self.ring_lock:
-                self.ring_service.end_own()
+            self.ring_service.end_own()
         except Exception:
             LOG.exception('Cannot end yet the builds and unshelvings that '
                           'this service had before its start, and that had no '
@@ -290,44 +286,38 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
                         'which could not be unshelved; the next pass tries '
                         'again: %(error)s',
                         {'instance': instance.uuid, 'error': error})
-            with self.ring_lock:
-                self.ring_service.memory.unfreed |= {instance.uuid}
+            self.ring_service.free_later(instance.uuid)
 
     def _look_between_passes(self) -> Sequence[str]:
         """Take over the instances of services that are dead now.
 
         :returns: the compute nodes that no pass has listed yet
         """
-        # Not during a pass, but while the resource tracker goes from node to
-        # node.
-        with self.ring_lock:
-            reacted = self.ring_service.react()
-            upstream.add_to_cache(self, reacted.nodes)
-        return reacted.places
+        with limits.haste():
+            return self.ring_service.react()
 
     def _look_for_changes(self) -> Sequence[str]:
         """Look which nodes have changed in Ironic since they were listed.
 
         :returns: the compute nodes that are to be updated by it
         """
-        # Without the lock, because Ironic may not answer for long, and
-        # takeovers and builds wait for the lock.
+        # A pass need not wait for Ironic's answer.
         nodes = self.ring_service.ask_for_changes()
-        with self.ring_lock:
-            reacted = self.ring_service.change(nodes)
-            upstream.add_to_cache(self, reacted.nodes)
-        return reacted.places
+        with self.ring_service.turn, limits.haste():
+            return self.ring_service.change(nodes)
 
     @contextlib.contextmanager
     def _one_pass(self) -> Iterator[None]:
-        """Run a pass, and hold the lock while what it has found is read."""
+        """Run a pass, and no other one until what it has found is read.
+
+        If it lacks a node, Nova's driver asks in many threads at once.
+        """
         ring = self.ring_service
         before = ring.passes
-        with self.ring_lock:
+        with ring.turn, limits.haste():
             # Unless another thread has run one meanwhile.
             if ring.passes == before:
                 ring.run_pass()
-                upstream.fill_cache(self, ring.nodes)
                 # Those for which no thread could be started until now.
                 self.ring_recovery.start(())
             yield

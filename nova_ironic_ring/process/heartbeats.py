@@ -2,8 +2,12 @@
 
 """The heartbeats of this service, timed where they are written."""
 
+import collections
 from collections.abc import Callable
 import time
+
+# So many long gaps, each shorter than the one before, are enough.
+_GAPS = 100
 
 
 class OwnHeartbeats:
@@ -23,8 +27,10 @@ class OwnHeartbeats:
         self._clock = clock
         self._written = written
         self._last: float | None = None
-        self._longest = 0.0
-        self._reported = 0.0
+        #: When each gap has ended, and how long it was, in seconds; none that
+        #: is not longer than a later one.
+        self._gaps: collections.deque[tuple[float, float]] = (
+            collections.deque(maxlen=_GAPS))
         #: Whether heartbeats have ended.
         self.is_ended = False
 
@@ -42,7 +48,10 @@ class OwnHeartbeats:
         write()
         now = self._clock()
         if self._last is not None:
-            self._longest = max(self._longest, now - self._last)
+            gap = now - self._last
+            while self._gaps and self._gaps[-1][1] <= gap:
+                self._gaps.pop()
+            self._gaps.append((now, gap))
         self._last = now
         self._written()
 
@@ -53,21 +62,14 @@ class OwnHeartbeats:
         """
         return None if self._last is None else self._clock() - self._last
 
-    def longest_gap(self) -> float:
-        """Return the longest time without a heartbeat.
+    def longest_gap(self, since: float) -> float:
+        """Return the longest time without a heartbeat, as far as is known.
 
-        Of the gaps that were not reported yet, and of those that were since
-        the last :meth:`forget_reported`.
-
+        :param since: the time from which on, in seconds: the gap counts that
+            had begun before
         :returns: seconds; 0 before the first heartbeat
         """
         if self._last is None:
             return 0.0
-        self._reported = max(
-            self._reported, self._longest, self._clock() - self._last)
-        self._longest = 0.0
-        return self._reported
-
-    def forget_reported(self) -> None:
-        """Forget the gaps that were reported: whoever asked remembers them."""
-        self._reported = 0.0
+        return max([self._clock() - self._last, *(
+            gap for ended, gap in self._gaps.copy() if ended > since)])

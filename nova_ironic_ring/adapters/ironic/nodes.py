@@ -195,7 +195,7 @@ class Ironic:
             said, known = listed[uuid], before.get(uuid)
             found[uuid] = (known if known is not None and known[0] == said
                            else (said, _fingerprint(said)))
-        self._prints = {**{uuid: known for uuid, known in before.items()
+        self._prints = {**{uuid: known for uuid, known in self._prints.items()
                            if uuid in listed}, **found}
         return {uuid: known[1] for uuid, known in found.items()}
 
@@ -356,19 +356,20 @@ class Ironic:
         :param nodes: UUIDs
         :returns: by UUID, of the nodes that Ironic has shown
         """
-        found = self.found
-        made = {node: known for node, known in self._made.items()
-                if node in found}
-        wanted = [node for node in nodes if node in found]
-        for node in wanted:
+        found, made = self.found, self._made
+        wanted = {node: made.get(node) for node in nodes if node in found}
+        for node, known in wanted.items():
             said = found[node]
-            if node not in made or made[node][0] != said:
+            if known is None or known[0] != said:
                 properties, traits = self._believed(
                     node, said['properties'], said['traits'])
-                made[node] = said, upstream.for_nova({
+                wanted[node] = said, upstream.for_nova({
                     **said, 'properties': properties, 'traits': traits})
-        self._made = made
-        return {node: made[node][1] for node in wanted}
+        new = {node: known for node, known in wanted.items() if known}
+        with self._replacing:
+            self._made = {**{node: known for node, known in self._made.items()
+                             if node in self.found}, **new}
+        return {node: known[1] for node, known in new.items()}
 
     def said(self, node: plain.Node) -> pools.Node:
         """Convert Ironic's data of a node as Nova's driver does.

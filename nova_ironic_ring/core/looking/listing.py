@@ -55,7 +55,9 @@ def begin(this: one_pass.Pass) -> Beginning:
     :raises one_pass.UnansweredError: if Nova or Ironic did not answer
     """
     with this.asking(Port.NOVA):
-        is_recorded = look.at_services(this, is_pass=True)
+        this.memory.work_watch = this.memory.work_watch.timed(
+            this.world.process.now(), this.current)
+        is_recorded = look.at_services(this)
     listed = (_list_all if this.standing.ring.deal is None
               else _list_shards)(this)
     nodes = _without_members(this, listed.nodes)

@@ -27,30 +27,25 @@ _VANISHING_PASSES = 10
 def between_passes(this: one_pass.Pass) -> None:
     """Read the services, and nothing else.
 
-    Their reports of passes are read only in passes, which also show how long
-    the passes of this service take.
-
     :param this: the look
     :raises one_pass.UnansweredError: if Nova did not answer
     """
     with this.asking(one_pass.Port.NOVA):
-        at_services(this, is_pass=False)
+        at_services(this)
     if not this.standing.is_trusted:
         # Nova may answer again when the next pass looks.
         this.memory.waits = {}
 
 
-def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
+def at_services(this: one_pass.Pass) -> bool:
     """Look at the services, which makes the ring.
 
     Without trust, the last members stay in force.
 
     :param this: the pass
-    :param is_pass: whether to look at their reports of passes
     :returns: whether this service has a record
     """
     world, current, memory = this.world, this.current, this.memory
-    this.is_pass = is_pass
     services = world.nova.ring_services()
     own = next((service for service in services
                 if service.name == current.me), None)
@@ -70,17 +65,17 @@ def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
     was = memory.standing
     watch = memory.watch.look(services, world.process.now())
     confidence = trust.look(memory.confidence, trust.Heartbeat(
-        own, world.process.longest_gap()), watch, current)
+        own, world.process.longest_gap(memory.watch.at)), watch, current)
     if confidence.bad_at == watch.at:
-        watch = watch.restarted(watch.at)
+        # But of those that were absent before, and have not been heard since.
+        watch = watch.restarted(watch.at, {
+            host for host in was.membership.absent if watch.silence(host)})
     members = was.membership
+    _look_at_work(this, services, watch)
     if confidence.trust is trust.Trust.FULL or (
             not confidence.is_started or not members.members):
-        members = (
-            _assess(this, services, watch) if is_pass else
-            membership.assess(services, current, watch).working_as(members))
-    elif is_pass:
-        _look_at_work(this, services, watch)
+        members = membership.assess(
+            services, current, watch, memory.work_watch)
     deal, other_listing = _deal(this, members, services)
     memory.watch, memory.confidence = watch, confidence
     this.services_read_at = watch.at
@@ -201,8 +196,7 @@ def at_all_services(this: one_pass.Pass) -> observation.Others:
     """
     services, memory = read_all_services(this), this.memory
     said = _with_records(this, services)
-    if this.is_pass:
-        _look_at_work(this, said, memory.watch)
+    _look_at_work(this, said, memory.watch)
     return observation.Others(
         membership.assess(
             said, this.current, memory.watch, memory.work_watch),
@@ -248,14 +242,6 @@ def _look_at_work(this: one_pass.Pass, services: Sequence[model.Service],
         memory.work_watch = memory.work_watch.restarted(
             memory.standing.membership.with_state(
                 membership.State.NOT_WORKING))
-
-
-def _assess(this: one_pass.Pass, services: Sequence[model.Service],
-            watch: membership.Watch) -> membership.Membership:
-    """Return the membership, with the services whose passes fail."""
-    _look_at_work(this, services, watch)
-    return membership.assess(
-        services, this.current, watch, this.memory.work_watch)
 
 
 def _work_changed(before: membership.Membership, memory: observation.Memory
@@ -321,7 +307,7 @@ def at_own_heartbeat(this: one_pass.Pass) -> None:
     """
     memory = this.memory
     if not memory.standing.is_trusted or (
-            this.world.process.longest_gap()
+            this.world.process.longest_gap(memory.watch.at)
             <= trust.longest_gap(this.current)):
         return
     this.happened.append(events.TrustChanged(

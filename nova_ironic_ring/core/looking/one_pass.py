@@ -55,7 +55,6 @@ class Pass:
         all were last read; none if that was not since it began
     :ivar said: what this service's member record says; None if it has none,
         or if that was not read
-    :ivar is_pass: whether it is a pass, which judges the passes of others
     """
 
     def __init__(self, world: ports.Ports, current: settings.Settings,
@@ -77,7 +76,6 @@ class Pass:
         self.services_read_at = memory.watch.at
         self.alive: frozenset[str] = frozenset()
         self.said: model.Member | None = None
-        self.is_pass = False
 
     @property
     def standing(self) -> observation.Standing:
@@ -184,11 +182,13 @@ class Pass:
             taken, node or taken.node, self.world.process.now())
         is_done = (nova.set_instance_host(uuid, expected) if source is None
                    else nova.place_instance(uuid, expected, taken.node))
-        if is_done or not was_tried:
-            # Otherwise the first of the two may have succeeded.
-            del tried[uuid]
         if is_done:
-            self._took(each)
+            # Unless a look has seen it already, which runs at the same time.
+            if tried.pop(uuid, None) is not None:
+                self._took(each)
+        elif not was_tried and tried.get(uuid) is each:
+            # Otherwise the first of the two may have succeeded.
+            tried.pop(uuid, None)
         return is_done
 
     def see_what_was_taken(self) -> None:
@@ -208,13 +208,15 @@ class Pass:
         now = self.world.process.now()
         for uuid, each in list(tried.items()):
             instance = found.get(uuid)
-            if instance and (instance.host_name, instance.node) == (
-                    self.current.me, each.taken.node):
-                del tried[uuid]
+            is_taken = instance and (instance.host_name, instance.node) == (
+                self.current.me, each.taken.node)
+            if not (is_taken or instance is None
+                    or instance.host != each.taken.host
+                    or now - each.at >= _LONGEST):
+                continue
+            # A pass and a look may see it at the same time.
+            if tried.pop(uuid, None) is not None and is_taken:
                 self._took(each)
-            elif instance is None or instance.host != each.taken.host or (
-                    now - each.at >= _LONGEST):
-                del tried[uuid]
 
     def _took(self, each: observation.Tried) -> None:
         """Note that an instance has become this service's."""

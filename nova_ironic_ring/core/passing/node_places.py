@@ -50,6 +50,23 @@ class PassResult(places.PassResult):
     listed: model.Nodes = dataclasses.field(default_factory=dict)
     changes: updates.Changes = updates.Changes()
 
+    def joined(self, steps: Mapping[str, planner.Step],
+               memory: observation.Memory) -> 'PassResult':
+        """Return the result with the nodes that have come meanwhile.
+
+        Looks and builds take nodes while the pass asks.
+
+        :param steps: what they have decided since the pass began, by the UUID
+            of the node
+        :param memory: what is remembered after the pass and the looks
+        """
+        listed = {node: memory.nodes.get(node) for node in steps}
+        return dataclasses.replace(
+            self, memory=memory, plan=self.plan.having(steps),
+            listed={**listed, **self.listed},
+            orphans=self.orphans.difference(
+                instance for instance in listed.values() if instance))
+
 
 @dataclasses.dataclass(frozen=True)
 class ReactionResult(places.ReactionResult):

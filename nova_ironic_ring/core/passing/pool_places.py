@@ -50,6 +50,18 @@ class PassResult(places.PassResult):
     left_out: Mapping[str, pools.Pool] = dataclasses.field(
         default_factory=dict)
 
+    def joined(self, taken: frozenset[str], memory: observation.Memory
+               ) -> 'PassResult':
+        """Return the result with what looks have done meanwhile.
+
+        :param taken: UUIDs of the instances that they have taken over since
+            the pass began
+        :param memory: what is remembered after the pass and the looks
+        """
+        return dataclasses.replace(
+            self, memory=memory, found=memory.pooled.pools,
+            orphans=self.orphans - taken)
+
     def counted(self, pool: pools.Pool) -> model.Counted | None:
         """Return what the row of a pool is to say of its nodes.
 

@@ -140,7 +140,7 @@ def _of_dead_services(this: one_pass.Pass
     this.happened.extend(others.elsewhere(
         memory.instances, seen.nodes, of_others, other_drivers))
     memory.instances, memory.other_drivers = of_others, other_drivers
-    memory.nowhere = nowhere.intersection(seen.nodes.values()) | (
+    memory.nowhere = frozenset(nowhere.intersection(seen.nodes.values())) | (
         wanted.keys() - of_others.keys())
     members = memory.standing.membership.joined(known.membership)
     nodes = {

@@ -22,6 +22,7 @@ import dataclasses
 import datetime
 import enum
 
+from nova_ironic_ring.core.values import merging
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 
@@ -117,7 +118,7 @@ class _Heard:
 
 
 @dataclasses.dataclass(frozen=True)
-class Watch:
+class Watch(merging.Merged):
     """How long this process has seen each heartbeat stand still.
 
     All times are those of this process's monotonic clock, so that neither a
@@ -226,17 +227,29 @@ class Watch:
 
 
 @dataclasses.dataclass(frozen=True)
-class WorkWatch:
+class WorkWatch(merging.Merged):
     """How long this process has seen each last good pass stand still.
 
     It watches the pass times that services report, in place of heartbeats.
 
     :ivar cycle: seconds from the start of a pass of this service to that of
         the next one, as they have lately been; 0 before the first
+    :ivar began: when its last pass began, in seconds
     """
 
     cycle: float = 0.0
+    began: float = 0.0
     _watch: Watch = Watch()
+
+    def timed(self, at: float, current: settings.Settings) -> 'WorkWatch':
+        """Return the watch at the beginning of a pass of this service.
+
+        :param at: the present time, in seconds
+        :param current: its settings
+        """
+        gap = at - self.began if self.cycle else 0.0
+        return dataclasses.replace(self, began=at, cycle=max(
+            current.pass_interval, gap, self.cycle * _FADING))
 
     def look(self, services: Iterable[model.Service], watch: Watch,
              current: settings.Settings) -> 'WorkWatch':
@@ -247,8 +260,6 @@ class WorkWatch:
         :param watch: the watch over their heartbeats, after the same look
         :param current: this service's settings
         """
-        gap = watch.at - self._watch.at if self.cycle else 0.0
-        faded = self.cycle * _FADING if gap else self.cycle
         said = []
         for service in services:
             if service.last_pass is None:
@@ -262,8 +273,8 @@ class WorkWatch:
             # From one that is absent nothing is expected until it is back.
             said.append(dataclasses.replace(found, alive=watch.is_absent(
                 service, current.down_time) or None))
-        return WorkWatch(max(current.pass_interval, gap, faded),
-                         self._watch.look(said, watch.at))
+        return dataclasses.replace(
+            self, _watch=self._watch.look(said, watch.at))
 
     def restarted(self, but: Container[str]) -> 'WorkWatch':
         """Return the watch as if each last pass was first seen now.
@@ -278,7 +289,7 @@ class WorkWatch:
 
         :param hosts: their canonical names
         """
-        return WorkWatch(self.cycle, self._watch.among(hosts))
+        return dataclasses.replace(self, _watch=self._watch.among(hosts))
 
     def unanswered(self, at: float) -> 'WorkWatch':
         """Return the watch after Nova did not answer.
@@ -286,7 +297,7 @@ class WorkWatch:
         :param at: the present time, in seconds
         """
         return dataclasses.replace(
-            self, _watch=dataclasses.replace(self._watch, at=at))
+            self, began=at, _watch=dataclasses.replace(self._watch, at=at))
 
     def silence(self, host: str) -> float:
         """Return for how long a last good pass has stood still.
@@ -300,14 +311,18 @@ class WorkWatch:
                    ) -> bool:
         """Return whether the passes of a service have failed for long.
 
+        While a pass of this service takes long, theirs may as well.
+
         :param service: its record, with what it says of its passes
         :param current: this service's settings
         """
         said = service.last_pass
+        cycle = max(self.cycle, self._watch.at - self.began
+                    if self.cycle else 0.0)
         return said is not None and self._watch.is_absent(
             _pass_of(service), max(
                 current.handover_timeout,
-                PATIENT_PASSES * max(self.cycle, said.cycle)))
+                PATIENT_PASSES * max(cycle, said.cycle)))
 
     def is_late(self, at: float) -> bool:
         """Return whether the next pass of this service is late.
@@ -316,7 +331,7 @@ class WorkWatch:
 
         :param at: the present time, in seconds
         """
-        return 0 < PATIENT_PASSES * self.cycle <= at - self._watch.at
+        return 0 < PATIENT_PASSES * self.cycle <= at - self.began
 
     @classmethod
     def of_one_look(cls, services: Iterable[model.Service],
@@ -341,7 +356,7 @@ class WorkWatch:
                     [dataclasses.replace(
                         said, last_seen=min(said.last_seen, now))], now,
                     PATIENT_PASSES * service.last_pass.cycle))
-        return cls(0.0, found)
+        return cls(_watch=found)
 
 
 def _pass_of(service: model.Service) -> model.Service:
@@ -387,6 +402,11 @@ class Membership:
         :param host: its name, in any case
         """
         return self.state(host).is_lost
+
+    @property
+    def absent(self) -> frozenset[str]:
+        """The canonical names of the services that are absent."""
+        return self.with_state(State.ABSENT)
 
     def is_dead(self, host: str, failover_after: float) -> bool:
         """Return whether a service is dead: its instances may be taken.
@@ -436,19 +456,6 @@ class Membership:
         """
         return frozenset(host for host, each in self.states.items()
                          if each is wanted)
-
-    def working_as(self, before: 'Membership') -> 'Membership':
-        """Return this membership, with the passes as they were last read.
-
-        :param before: what the services were when they were
-        """
-        failing = {host for host in before.with_state(State.NOT_WORKING)
-                   if self.state(host) in (
-                       State.MEMBER, State.NARROWER_SCOPE)}
-        return dataclasses.replace(
-            self, members=self.members - failing,
-            states={**self.states, **dict.fromkeys(
-                failing, State.NOT_WORKING)})
 
     def joined(self, more: 'Membership') -> 'Membership':
         """Return this membership, which knows more services as well.

@@ -15,6 +15,7 @@ from nova_ironic_ring.core.peers.ring import Ring
 from nova_ironic_ring.core.peers.trust import Confidence
 from nova_ironic_ring.core.peers.trust import Trust
 from nova_ironic_ring.core.peers.vanished import Guard
+from nova_ironic_ring.core.values import merging
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values.pools import Node
 from nova_ironic_ring.core.values.pools import Pool
@@ -194,7 +195,7 @@ class Search:
 
 
 @dataclasses.dataclass
-class Handovers:
+class Handovers(merging.Merged):
     """Builds that may still reach services for nodes they handed over.
 
     :ivar givers: the names of the services that have handed over nodes since
@@ -211,7 +212,7 @@ class Handovers:
 
 
 @dataclasses.dataclass
-class Cleaning:
+class Cleaning(merging.Merged):
     """The search for leftovers of nodes of dead services.
 
     :ivar looked_at: when it was last looked, in seconds; None if never
@@ -224,7 +225,7 @@ class Cleaning:
 
 
 @dataclasses.dataclass
-class Pooled:
+class Pooled(merging.Merged):
     """What a service with pools remembers of its nodes and instances.
 
     :ivar pools: its pools, by name
@@ -257,7 +258,7 @@ class Pooled:
 
 
 @dataclasses.dataclass(frozen=True)
-class OwnWork:
+class OwnWork(merging.Merged):
     """What this service says of its passes, and whether that arrives.
 
     :ivar is_known: whether its member record says its present scope, so that
@@ -279,7 +280,7 @@ class OwnWork:
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class Asked(merging.Merged):
     """The shards whose nodes Ironic was asked for.
 
     :ivar names: these shards
@@ -378,6 +379,32 @@ class Memory:
             cleaning=dataclasses.replace(self.cleaning),
             pooled=dataclasses.replace(self.pooled))
 
+    def merged(self, before: 'Memory', after: 'Memory') -> 'Memory':
+        """Return this memory with what a pass, or a look, has changed.
+
+        Passes, looks and builds run at the same time, each with a copy. What
+        is known of the peers is that of the newest look at them.
+
+        :param before: what was remembered when the pass began
+        :param after: its copy, when it has ended
+        """
+        if self is before:
+            return after
+        newer, older = (after, self) if (
+            after.watch.at >= self.watch.at) else (self, after)
+        found = {field.name: merging.merge(*(
+            getattr(each, field.name) for each in (self, before, after)))
+            for field in dataclasses.fields(Memory)}
+        return Memory(**found | {
+            'settings': newer.settings, 'confidence': newer.confidence,
+            'agreement': newer.agreement,
+            'watch': merging.merge(older.watch, before.watch, newer.watch),
+            'work_watch': merging.merge(
+                older.work_watch, before.work_watch, newer.work_watch),
+            'standing': dataclasses.replace(
+                newer.standing, ring=newer.standing.ring.listed_as(
+                    before.standing.ring, older.standing.ring))})
+
     def restore(self, before: 'Memory') -> None:
         """Remember again what was remembered before, and nothing else.
 
@@ -410,7 +437,8 @@ class Memory:
         """
         self.end_unanswered()
         self.confidence = self.confidence.failed(at)
-        self.watch = self.watch.restarted(at)
+        self.watch = self.watch.restarted(
+            at, self.standing.membership.absent)
         self.agreement = self.agreement.restarted()
         self.work_watch = self.work_watch.unanswered(at)
 

@@ -3,12 +3,14 @@
 """The consistent-hash ring: which member each node is for."""
 
 from collections.abc import Iterable, Iterator, Mapping
+import dataclasses
 import functools
 import hashlib
 
 from tooz import hashring
 
 from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.values import merging
 from nova_ironic_ring.core.values import model
 
 # So many other names, such as those of pools, are asked for.
@@ -86,6 +88,20 @@ class Ring:
             return self
         return Ring(members, partitions, dealt,
                     self.places if dealt else None)
+
+    def listed_as(self, before: 'Ring', after: 'Ring') -> 'Ring':
+        """Return this ring with the shards that another pass has listed.
+
+        :param before: the ring before that pass
+        :param after: its ring
+        """
+        if self.deal is None or after.deal is None or after is before:
+            return self
+        deal = before.deal or shards.Deal()
+        return self.rebuilt(self.members, self.partitions, dataclasses.replace(
+            self.deal, names=merging.merge(
+                self.deal.names, deal.names, after.deal.names))).placed(
+            merging.merge(self.places, before.places, after.places))
 
     def among(self, members: Iterable[str]) -> 'Ring':
         """Return what the ring would be with other members.

@@ -91,6 +91,13 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step,
     if claimed is None or (world.process.is_ending() and (
             step.decision.takes or step.decision.takes_instance)):
         raise NodeLostError(node)
+    seen = consenting.Rows(this, {node: step}) if (
+        claimed.checks_owner and claimed.instance is None) else None
+    row = seen.of(node) if seen else None
+    if row is not None and row.owner_name == this.current.me:
+        # Another thread has recorded it meanwhile, after a last look.
+        world.placement.forget_provider(node)
+        return []
     if rows.can_move(step) and not consenting.may_take(this):
         raise NodeLostError(node)
     if claimed.instance is not None:
@@ -98,8 +105,7 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step,
         host = model.canonical(claimed.host or this.current.host)
         if found is None or found.host_name != host:
             raise NodeLostError(node)
-    elif claimed.checks_owner and not consenting.Rows(
-            this, {node: step}).allow(node, claimed):
+    elif seen is not None and not seen.allow(node, claimed):
         raise NodeLostError(node)
     if claimed.is_handed_over and world.placement.consumers(node):
         # Its owner is to build on it.

@@ -14,6 +14,7 @@ import hashlib
 import string
 import uuid
 
+from nova_ironic_ring.core.values import merging
 from nova_ironic_ring.core.values import model
 
 # Never change it: the UUIDs of pools are made of it.
@@ -113,7 +114,7 @@ class Inventory:
 
 
 @dataclasses.dataclass(frozen=True)
-class Pool:
+class Pool(merging.Merged):
     """A pool of a service, as it was at one time.
 
     :ivar name: its name, which is the node's name to Nova

@@ -560,11 +560,11 @@ class Process(Protocol):
     def wall_time(self) -> datetime.datetime:
         """Return the time of the wall clock, with time zone."""
 
-    def longest_gap(self) -> float:
+    def longest_gap(self, since: float) -> float:
         """Return the longest time without a heartbeat.
 
-        Since the last pass of which the memory was kept.
-
+        :param since: the time from which on, in seconds: the one counts that
+            had begun before
         :returns: seconds
         """
 

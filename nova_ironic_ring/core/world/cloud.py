@@ -591,7 +591,7 @@ class Process:
     def wall_time(self) -> datetime.datetime:
         return EPOCH + datetime.timedelta(seconds=self.cloud.now)
 
-    def longest_gap(self) -> float:
+    def longest_gap(self, since: float) -> float:
         return 0.0
 
     def is_ending(self) -> bool:
@@ -668,11 +668,23 @@ class Tracker:
         :param listed: the node
         :returns: False if another service has taken the node meanwhile
         """
-        this = one_pass.Pass(self.world, self.current, self.memory)
+        before = self.memory
+        this = one_pass.Pass(
+            self.world, self.current, before.copied(), before)
         try:
             return tracking.look(this, listed)
         finally:
+            self.keep(before, this.memory)
             self.tell(this.happened)
+
+    def keep(self, before: observation.Memory, after: observation.Memory
+             ) -> None:
+        """Remember the result of a look.
+
+        :param before: what was remembered before
+        :param after: the same with what the look has found
+        """
+        self.memory = self.memory.merged(before, after)
 
     def tell(self, happened: Sequence[events.Event]) -> None:
         """Do nothing: here, no event is recorded.

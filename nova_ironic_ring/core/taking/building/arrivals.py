@@ -34,11 +34,11 @@ class Arrival:
 class Taken:
     """The result of a build for which this service takes a node.
 
-    :ivar plan: what was decided in the last pass, and now on the node
+    :ivar step: what was decided on the node
     :ivar happened: the event for the log
     """
 
-    plan: planner.Plan
+    step: planner.Step
     happened: events.NodeTaken
 
 
@@ -56,23 +56,20 @@ def is_gone(world: ports.Ports, node: str, me: str) -> bool:
     return row is not None and model.canonical(row.owner) != me
 
 
-def take(world: ports.Ports, arrival: Arrival, before: planner.Plan
-         ) -> Taken | None:
+def take(world: ports.Ports, arrival: Arrival) -> Taken | None:
     """Plan to take a node for a build.
 
     The tracker has to record the node then, after the last look.
 
     :param world: the ports
     :param arrival: the build
-    :param before: what was decided in the last pass
     :returns: None if the build cannot be done here
     """
     step = decide(world, arrival)
     if step is None or step.claim is None:
         return None
-    return Taken(
-        before.having({arrival.node: step}),
-        events.NodeTaken(arrival.node, step.claim.owner, step.decision))
+    return Taken(step, events.NodeTaken(
+        arrival.node, step.claim.owner, step.decision))
 
 
 def decide(world: ports.Ports, arrival: Arrival) -> planner.Step | None:

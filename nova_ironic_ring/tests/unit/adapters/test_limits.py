@@ -3,7 +3,6 @@
 """Requests to a service that accepts connections and stays silent."""
 
 import functools
-import threading
 import time
 from unittest import mock
 
@@ -22,7 +21,6 @@ from nova_ironic_ring.adapters import conf
 from nova_ironic_ring.adapters import limits
 from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.adapters import plain
-from nova_ironic_ring.adapters import several
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.tests.fixtures import silence
 
@@ -148,29 +146,6 @@ class LimitsTestCase(base.BaseTestCase):
         self.assertLess(self.service.requests, 6)
         # Of a service that was enabled or disabled: failures are logged.
         found.tell_status([str(node) for node in range(500)], True)
-
-    def test_who_holds_the_lock_is_in_haste(self):
-        lock, client = limits.Lock(), self.client()
-        with lock, lock:
-            self.fails_within(
-                3, lambda: client.get('/one'), exceptions.ConnectTimeout)
-            self.assertTrue(limits._HASTE.get())
-            self.assertEqual([True, True], several.run(
-                lambda _: limits._HASTE.get(), range(2)))
-        self.assertFalse(limits._HASTE.get())
-
-        def hold():
-            with lock:
-                held.set()
-                end.wait(30)
-        held, end = threading.Event(), threading.Event()
-        other = threading.Thread(target=hold)
-        other.start()
-        held.wait(30)
-        self.assertFalse(lock.acquire(blocking=False))
-        self.assertFalse(limits._HASTE.get())
-        end.set()
-        other.join()
 
     def test_who_holds_the_lock_of_the_tracker_is_in_haste(self):
         client, held = self.client(), []

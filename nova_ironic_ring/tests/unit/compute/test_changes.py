@@ -132,13 +132,13 @@ class ChangesTestCase(test_updates.WatchedTestCase):
         self.assertEqual(1, self.log.output.count('look for changes'))
         self.assertIsNone(self.me.ring.memory.confidence.bad_at)
 
-    def test_no_lock_while_ironic_is_asked(self):
+    def test_no_turn_while_ironic_is_asked(self):
         found: list[bool] = []
 
         def lock():
-            found.append(self.driver.ring_lock.acquire(blocking=False))
+            found.append(self.me.ring.turn.acquire(blocking=False))
             if found[-1]:
-                self.driver.ring_lock.release()
+                self.me.ring.turn.release()
 
         def ask():
             other = threading.Thread(target=lock)

@@ -163,7 +163,7 @@ class CacheTestCase(base.DriverTestCase):
 
     def test_many_threads_that_find_it_empty_run_one_pass(self):
         me = self.nova.compute('me')
-        me.driver.ring_lock = _MeetingLock(8)
+        me.ring.turn = _MeetingLock(8)
         answers = []
 
         def ask():

@@ -2,11 +2,13 @@
 
 """Tests of looking at the other services between two passes."""
 
+import contextlib
 import dataclasses
 import threading
 import time
 from unittest import mock
 
+import ddt
 import fixtures
 import nova.conf
 from nova import exception
@@ -15,6 +17,7 @@ from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.compute import reactions
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.fixtures import fake_nova
@@ -37,6 +40,7 @@ def _end(me: fake_nova.Compute) -> None:
         thread.join(_SECONDS)
 
 
+@ddt.ddt
 class ReactionsTestCase(base.DriverTestCase):
 
     def setUp(self):
@@ -160,14 +164,50 @@ class ReactionsTestCase(base.DriverTestCase):
             self.assertTrue(self.me.update(node))
         self.assertIn(self.node, self.nova.owned('me'))
 
-    def test_not_during_a_pass(self):
-        looks = threading.Thread(target=self._look)
-        with self.driver.ring_lock:
-            looks.start()
-            looks.join(0.2)
-            self.assertEqual([], self.nova.asked)
-        looks.join(_SECONDS)
-        self.assertIn('ring services', self.nova.asked)
+    @contextlib.contextmanager
+    def _during_a_pass(self, port: object, call: str):
+        """Do something while a pass waits for the answer to a call."""
+        real, waits, answers = getattr(port, call), *(
+            threading.Event() for _ in range(2))
+
+        def ask(*args, **kwargs):
+            if threading.current_thread() is pass_:
+                waits.set()
+                answers.wait(_SECONDS)
+            return real(*args, **kwargs)
+        pass_ = threading.Thread(target=self.driver.get_available_nodes)
+        with mock.patch.object(port, call, ask):
+            pass_.start()
+            self.assertTrue(waits.wait(_SECONDS))
+            try:
+                yield
+            finally:
+                answers.set()
+                pass_.join(_SECONDS)
+
+    @ddt.data(('ironic', 'nodes'), ('nova', 'rows_of'),
+              ('placement', 'disabled'), ('placement', 'has_provider'))
+    @ddt.unpack
+    def test_while_a_pass_waits_for_an_answer(self, port, call):
+        with self._during_a_pass(getattr(self.me.ring.world, port), call):
+            self._die()
+            self._look()
+            self.assertEqual('me', self.nova.host_of('theirs'))
+        # The pass, which has begun before, keeps it.
+        self.assertIn(self.node, self.me.ring.nodes)
+        self.assertIn(self.node, self.driver.node_cache)
+        self.reactions.track(self.node)
+        self.assertIn(self.node, self.nova.owned('me'))
+
+    def test_a_build_waits_for_no_pass(self):
+        node = min(set(NODES) - self.desired('me', 'a', 'b') - {self.node})
+        self.nova.cloud.instances['new'] = model.Instance(
+            None, None, is_building=True)
+        self.cloud.allocations[node] = {'new'}
+        with self._during_a_pass(self.me.ring.world.ironic, 'nodes'):
+            self.driver._before_build('new', node)
+            self.assertIn(node, self.nova.owned('me'))
+        self.assertIn(node, self.me.ring.nodes)
 
     def test_nova_does_not_answer(self):
         with fixtures.MockPatch(

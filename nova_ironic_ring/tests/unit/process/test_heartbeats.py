@@ -20,29 +20,34 @@ class OwnHeartbeatsTestCase(base.BaseTestCase):
         self.heartbeats.beat(self.write)
 
     def test_before_the_first(self):
-        self.assertEqual(0, self.heartbeats.longest_gap())
+        self.assertEqual(0, self.heartbeats.longest_gap(0))
         self.now = 200
-        self.assertEqual(0, self.heartbeats.longest_gap())
+        self.assertEqual(0, self.heartbeats.longest_gap(0))
 
-    def test_longest_gap_since_it_was_let_go(self):
-        for now in 110, 120, 150, 160:
+    def test_longest_gap_since(self):
+        for now in 110, 120, 150, 160, 175:
             self._beat_at(now)
-        self.now = 165
-        self.assertEqual(30, self.heartbeats.longest_gap())
-        # Whoever has looked may not have made anything of it.
-        self.assertEqual(30, self.heartbeats.longest_gap())
-        self.heartbeats.forget_reported()
-        self.assertEqual(5, self.heartbeats.longest_gap())
-        self._beat_at(170)
-        self.assertEqual(10, self.heartbeats.longest_gap())
+        self.now = 180
+        for gap, since in (
+                (30, 0), (30, 120), (30, 149), (15, 150), (15, 174),
+                (5, 175), (5, 180)):
+            with self.subTest(since=since):
+                self.assertEqual(gap, self.heartbeats.longest_gap(since))
 
     def test_gap_that_is_not_over(self):
         self._beat_at(110)
         self.now = 150
-        self.assertEqual(40, self.heartbeats.longest_gap())
-        self.heartbeats.forget_reported()
+        self.assertEqual(40, self.heartbeats.longest_gap(149))
         self._beat_at(160)
-        self.assertEqual(50, self.heartbeats.longest_gap())
+        self.assertEqual(50, self.heartbeats.longest_gap(150))
+
+    def test_gaps_that_do_not_matter_are_forgotten(self):
+        # Each is shorter than the one before, and then one is long.
+        for number in range(1000):
+            self._beat_at(self.now + 20 - number / 100)
+        self.assertEqual(100, len(self.heartbeats._gaps))
+        self._beat_at(self.now + 20)
+        self.assertEqual(1, len(self.heartbeats._gaps))
 
     def test_those_that_fail_do_not_count(self):
         self._beat_at(110)
@@ -51,7 +56,7 @@ class OwnHeartbeatsTestCase(base.BaseTestCase):
             self.assertRaises(ValueError, self._beat_at, now)
         self.write.side_effect = None
         self._beat_at(140)
-        self.assertEqual(30, self.heartbeats.longest_gap())
+        self.assertEqual(30, self.heartbeats.longest_gap(0))
 
     def test_age(self):
         self.now = 107

@@ -34,11 +34,11 @@ from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking.building import arrivals
 from nova_ironic_ring.core.taking import leftovers
-from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
+from nova_ironic_ring.process import heartbeats
 from nova_ironic_ring.tests.unit.simulation import builds
 from nova_ironic_ring.tests.unit.simulation import times
 from nova_ironic_ring.tests.unit.simulation import writes
@@ -243,7 +243,7 @@ class Process(clouds.Process):
         # A monotonic clock begins anywhere.
         self._began = host.world.random.uniform(-1000, 1000)
         self._beaten: float | None = None
-        self._longest = 0.0
+        self._heartbeats = heartbeats.OwnHeartbeats(self.now)
 
     def now(self) -> float:
         return self.cloud.now + self._began
@@ -265,16 +265,11 @@ class Process(clouds.Process):
 
     def beaten(self) -> None:
         """Note that a heartbeat has succeeded."""
-        if self._beaten is not None:
-            self._longest = max(self._longest, self.silence)
         self._beaten = self.cloud.now
+        self._heartbeats.beat(lambda: None)
 
-    def longest_gap(self) -> float:
-        if self._beaten is None:
-            return 0.0
-        longest = max(self._longest, self.silence)
-        self._longest = 0.0
-        return longest
+    def longest_gap(self, since: float) -> float:
+        return self._heartbeats.longest_gap(since)
 
     def is_ending(self) -> bool:
         return self.ending
@@ -317,16 +312,16 @@ class Tracker(clouds.Tracker):
     def memory(self, memory: observation.Memory) -> None:
         self._service.memory = memory
 
+    def keep(self, before: observation.Memory, after: observation.Memory
+             ) -> None:
+        self._service.keep(before, after)
+
     def make_member(self, work: own_work.Work) -> None:
         if work.to_record is not None:
             self._service.pause()
             self._service.reach()
             self._service.reach_placement()
             Nova(self._service).make_member(work.to_record)
-
-    def look(self, listed: tracking.Listed) -> bool:
-        with self._service.locked():
-            return super().look(listed)
 
     def tell(self, happened: Sequence[events.Event]) -> None:
         self._service.world.writes.told(self._service, happened)
@@ -372,10 +367,10 @@ class Tracker(clouds.Tracker):
             self._take_at_once(arrival.node)
             if arrival.node in self.process.tracked_nodes:
                 return True
-        taken = arrivals.take(self._at_once(), arrival, host.result.plan)
+        taken = arrivals.take(self._at_once(), arrival)
         if taken is None or arrival.node not in self.cloud.nodes:
             return False
-        host.result = dataclasses.replace(host.result, plan=taken.plan)
+        host.came_here({arrival.node: taken.step})
         self._take_at_once(arrival.node)
         host.world.rules.row_taken(host, arrival.node, taken.happened.owner)
         return True
@@ -503,6 +498,10 @@ class Host:
             for run in (self._live, self._react_on, self._look_on))
         #: When it last asked Ironic, in seconds.
         self._asked: float | None = None
+        #: What looks and builds have decided since the last pass began, by
+        #: the UUID of the node, and the nodes that they have recorded.
+        self._came: dict[str, planner.Step] = {}
+        self._moved: frozenset[str] = frozenset()
         self._is_locked = False
         self._waiting: list[greenlet.greenlet] = []
         self._start(self._pass_activity)
@@ -590,8 +589,8 @@ class Host:
         stopped.switch()
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Do what a pass must not do at the same time, or a pass."""
+    def in_turn(self) -> Iterator[None]:
+        """Run a pass, or look what has changed in Ironic."""
         while self._is_locked:
             current = greenlet.getcurrent()
             self._waiting.append(current)
@@ -741,22 +740,24 @@ class Host:
 
     def _pass(self, is_tracking: bool = True) -> None:
         self.tracker.current = current = self.settings
-        with self.locked():
+        with self.in_turn():
             self._begin()
             self._asked = self.process.now()
+            self._came, self._moved = {}, frozenset()
+            before = self.memory
             try:
-                self.result = passes.run(
-                    self.ports, self.memory, current, PLACES)
+                result = passes.run(self.ports, before, current, PLACES)
             except passes.UnansweredError as error:
-                self._fail(error)
+                self._fail(before, error)
                 return
-            self.memory = self.result.memory
+            self.keep(before, result.memory)
+            self.result = result.joined(self._came, self.memory)
             self.activity.steps = {}
         self.world.writes.told(self, self.result.happened)
-        self.world.rules.planned(self)
-        if self.result.work.said is not None:
+        self.world.rules.planned(self, result)
+        if result.work.said is not None:
             self.world.rules.went_by(
-                self, self.result.work.said.ring, self.memory.standing)
+                self, result.work.said.ring, result.memory.standing)
         for uuid in self._reaped():
             self.world.rules.check_reaped(self, uuid)
             self.later(1, functools.partial(self._reap, uuid))
@@ -781,18 +782,16 @@ class Host:
 
     def _react(self) -> None:
         """Look at the other services between two passes."""
-        with self.locked():
-            self._begin()
-            try:
-                result = reaction.run(
-                    self.ports, self.memory, self.settings, PLACES)
-            except passes.UnansweredError as error:
-                self._fail(error)
-                return
-            self.memory = result.memory
-            self.result = dataclasses.replace(
-                self.result, plan=self.result.plan.having(result.steps))
-            self.process.untracked |= result.moved
+        self._begin()
+        before = self.memory
+        try:
+            result = reaction.run(
+                self.ports, before, self.settings, PLACES)
+        except passes.UnansweredError as error:
+            self._fail(before, error)
+            return
+        self.keep(before, result.memory)
+        self.came_here(result.steps, result.moved)
         self.world.writes.told(self, result.happened)
         if result.said is not None:
             self.world.rules.acknowledged(
@@ -819,26 +818,48 @@ class Host:
             nodes = changes.ask(self.ports.ironic, current.scope)
         except Unreachable:
             return
-        with self.locked():
+        with self.in_turn():
             self._begin()
-            steps = self.result.plan.steps
+            steps, before = self.result.plan.steps, self.memory
             try:
                 result = reaction.change(
-                    self.ports, self.memory, current, PLACES, [
+                    self.ports, before, current, PLACES, [
                         node for node in nodes if changes.is_watched(
                             steps.get(node),
                             node in self.process.tracked())])
             except passes.UnansweredError as error:
-                self._fail(error)
+                self._fail(before, error)
                 return
-            self.memory = result.memory
+            self.keep(before, result.memory)
         for node in result.places:
             with contextlib.suppress(Unreachable):
                 self.tracker.change(node, self.result)
 
-    def _fail(self, error: passes.UnansweredError) -> None:
+    def keep(self, before: observation.Memory, after: observation.Memory
+             ) -> None:
+        """Remember what was changed in a copy of the memory.
+
+        :param before: the memory that was copied
+        :param after: the copy, with the changes
+        """
+        self.memory = self.memory.merged(before, after)
+
+    def came_here(self, steps: Mapping[str, planner.Step],
+                  moved: frozenset[str] = frozenset()) -> None:
+        """Note that nodes have come, for now and for a pass that runs.
+
+        :param steps: what was decided on them, by UUID
+        :param moved: those that are recorded already
+        """
+        self._came.update(steps)
+        self._moved |= moved
+        self.process.untracked |= moved
+        self.result = self.result.joined(steps, self.memory)
+
+    def _fail(self, before: observation.Memory, error: passes.UnansweredError
+              ) -> None:
         """Keep what is known of a pass, or a look, that has failed."""
-        self.memory = error.memory
+        self.keep(before, error.memory)
         self.world.writes.told(self, error.happened)
 
     def recover(self, uuid: str) -> None:
@@ -870,6 +891,7 @@ class Host:
         self.cleaned_at = self.world.now
         rows = self.tracker.clean()
         self.tracker.check(self.result)
+        self.process.untracked |= self._moved
         with contextlib.suppress(Unreachable):
             self.tracker.make_member(self.result.work)
         for node in sorted(rows.keys() - self.result.listed.keys()):
@@ -881,9 +903,11 @@ class Host:
     def _remove(self, node: str) -> None:
         """Delete the row of a node that Ironic does not have any more."""
         try:
-            with self.locked():
-                is_gone = leftovers.is_deleted(one_pass.Pass(
-                    self.ports, self.settings, self.memory), node)
+            before = self.memory
+            this = one_pass.Pass(
+                self.ports, self.settings, before.copied(), before)
+            is_gone = leftovers.is_deleted(this, node)
+            self.keep(before, this.memory)
         except Unreachable:
             return
         if not is_gone:

@@ -18,6 +18,7 @@ from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.simulation import times
 
 if typing.TYPE_CHECKING:
+    from nova_ironic_ring.core.passing import node_places
     from nova_ironic_ring.tests.unit.simulation import builds
     from nova_ironic_ring.tests.unit.simulation import host as hosts
     from nova_ironic_ring.tests.unit.simulation import world as worlds
@@ -302,8 +303,9 @@ class Invariants:
                 self.world.fail(
                     f'{host.name} takes node {short(node)} with '
                     f'{claim.instance}, which is with {instance.host}')
-        elif claim.checks_owner and (
-                (row.owner if row else None) != claim.owner) and (
+            return
+        owner = row.owner if row else None
+        if claim.checks_owner and owner not in (claim.owner, host.name) and (
                 self._row_since[node] < looked_at):
             self.world.fail(
                 f'{host.name} takes node {short(node)} as if it were '
@@ -513,17 +515,19 @@ class Invariants:
 
     # Passes
 
-    def planned(self, host: hosts.Host) -> None:
+    def planned(self, host: hosts.Host, result: node_places.PassResult
+                ) -> None:
         """See what a service has planned.
 
         :param host: the service
+        :param result: what has come of its pass
         """
-        members = host.memory.standing.membership.members
-        said = host.result.work.said
+        members = result.memory.standing.membership.members
+        said = result.work.said
         if said is None or said.ring is None:
             # Nobody takes anything by it.
             return
-        for node, step in host.result.plan.steps.items():
+        for node, step in result.plan.steps.items():
             if not step.offer:
                 continue
             taker = step.offer

@@ -40,6 +40,7 @@ from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
+from nova_ironic_ring.process import heartbeats
 from nova_ironic_ring.tests.unit.simulation import adversary
 from nova_ironic_ring.tests.unit.simulation import times
 from nova_ironic_ring.tests.unit.simulation import writes
@@ -336,9 +337,9 @@ class Service:
         self.frozen_until = 0.0
         self.dies_in: int | None = None
         self._beaten: float | None = None
-        self._longest = 0.0
         process = clouds.Process(world.cloud)
-        setattr(process, 'longest_gap', self._longest_gap)
+        self._heartbeats = heartbeats.OwnHeartbeats(process.now)
+        setattr(process, 'longest_gap', self._heartbeats.longest_gap)
         setattr(process, 'took', self._took)
         self.ports = ports.Ports(*(
             typing.cast(typing.Any, _Port(self, target)) for target in (
@@ -346,6 +347,7 @@ class Service:
                 clouds.Placement(world.cloud), process)))
         self._greenlets: list[greenlet.greenlet] = []
         self._is_locked = False
+        self._came: frozenset[str] = frozenset()
         self.do(self._live)
         self._beat()
 
@@ -407,9 +409,8 @@ class Service:
             self.world.at(self.frozen_until - now + 0.5, self._beat)
             return
         self.world.cloud.beat(self.name)
-        if self._beaten is not None:
-            self._longest = max(self._longest, self.silence)
         self._beaten = now
+        self._heartbeats.beat(lambda: None)
         self.world.at(times.REPORT_INTERVAL, self._beat)
 
     @property
@@ -417,12 +418,6 @@ class Service:
         """The seconds since the last heartbeat."""
         return (float('inf') if self._beaten is None
                 else self.world.cloud.now - self._beaten)
-
-    def _longest_gap(self) -> float:
-        assert self._beaten is not None
-        found = max(self._longest, self.silence)
-        self._longest = 0.0
-        return found
 
     # What Nova does
 
@@ -441,8 +436,8 @@ class Service:
             self._pass()
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Wait for the pass, or the look, that is under way."""
+    def _in_turn(self) -> Iterator[None]:
+        """Run a pass, or look what has changed in Ironic."""
         while self._is_locked:
             self.wait(0.05)
         self._is_locked = True
@@ -458,26 +453,30 @@ class Service:
 
     def _react(self) -> None:
         """Look at the other services between two passes."""
-        with self._locked():
-            try:
-                result = reaction.run(
-                    self.ports, self.memory, self.current, self.places)
-            except one_pass.UnansweredError as error:
-                self._fail(error)
-                return
-            self.memory = result.memory
-            self.result = dataclasses.replace(
-                self.result, found=result.found,
-                orphans=self.result.orphans.difference(
-                    each.instance for each in result.taken))
+        before = self.memory
+        try:
+            result = reaction.run(
+                self.ports, before, self.current, self.places)
+        except one_pass.UnansweredError as error:
+            self._fail(before, error)
+            return
+        self._keep(before, result.memory)
+        self._came |= {each.instance for each in result.taken}
+        self.result = self.result.joined(self._came, self.memory)
         self.world.writes.told(self, result.happened)
 
-    def _fail(self, error: one_pass.UnansweredError) -> None:
+    def _keep(self, before: observation.Memory, after: observation.Memory
+              ) -> None:
+        """Remember what was changed in a copy of the memory."""
+        self.memory = self.memory.merged(before, after)
+
+    def _fail(self, before: observation.Memory,
+              error: one_pass.UnansweredError) -> None:
         """Keep what is known of a pass, or a look, that has failed."""
         self.world.check(
             isinstance(error.__cause__, writes.Unreachable),
             f'{error.__cause__!r}')
-        self.memory = error.memory
+        self._keep(before, error.memory)
         self.world.writes.told(self, error.happened)
 
     def _took(self, taken: model.Takeover) -> None:
@@ -495,31 +494,33 @@ class Service:
         """Look what has changed in Ironic since the last pass."""
         nodes = changes.ask(self.ports.ironic, self.current.scope)
         self.pause()
-        with self._locked():
+        with self._in_turn():
+            before = self.memory
             result = reaction.change(
-                self.ports, self.memory, self.current, self.places, nodes)
+                self.ports, before, self.current, self.places, nodes)
             self.recent.forget(
                 node for node, glance in self.ports.ironic.glances(
                     result.nodes).items() if glance.is_ready)
-            self.memory = result.memory
-            self.result = dataclasses.replace(
-                self.result, found=self.memory.pooled.pools)
+            self._keep(before, result.memory)
+            self.result = self.result.joined(self._came, self.memory)
         for name in result.places:
             if name in self.result.found:
                 self._update(name, self.result.found[name])
 
     def _pass(self) -> None:
-        with self._locked():
+        with self._in_turn():
+            self._came, before = frozenset(), self.memory
             self.recent.begin()
             self.current = dataclasses.replace(
                 self.current, by_shards=self.name in self.world.by_shards)
             try:
-                self.result = passes.run(
-                    self.ports, self.memory, self.current, self.places)
+                result = passes.run(
+                    self.ports, before, self.current, self.places)
             except one_pass.UnansweredError as error:
-                self._fail(error)
+                self._fail(before, error)
                 return
-            self.memory = self.result.memory
+            self._keep(before, result.memory)
+            self.result = result.joined(self._came, self.memory)
             self.recent.end()
         self.world.writes.told(self, self.result.happened)
         for uuid in orphans.believe(self.ports, orphans.Named(

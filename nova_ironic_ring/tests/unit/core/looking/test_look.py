@@ -55,14 +55,14 @@ class TrustTestCase(base.PassTestCase):
         self.assertEqual(desired('me'), self.run_pass())
 
     def test_own_heartbeats_that_were_missing(self):
-        self.tracker.process.longest_gap = lambda: 36.0
+        self.tracker.process.longest_gap = lambda since: 36.0
         self.force_down('b')
         before = self.owned()
         self.assertEqual(before, self.run_pass())
         # The last members stay in force.
         self.assertEqual({'me', 'a', 'b'},
                          self.memory.standing.membership.members)
-        self.tracker.process.longest_gap = lambda: 10.0
+        self.tracker.process.longest_gap = lambda since: 10.0
         self.assertEqual(before, self.run_passes(55, 5))
         self.assertEqual({'me', 'a', 'b'},
                          self.memory.standing.ring.members)
@@ -102,10 +102,10 @@ class TrustTestCase(base.PassTestCase):
         # All stood still for a while, and Ironic does not answer either.
         self.alive.clear()
         self.wait(60)
-        self.tracker.process.longest_gap = lambda: 60.0
+        self.tracker.process.longest_gap = lambda since: 60.0
         self.record(min(desired('me', 'a', 'b')), 'a')
         self._is_unanswered(call)
-        self.tracker.process.longest_gap = lambda: 10.0
+        self.tracker.process.longest_gap = lambda since: 10.0
         self.alive = {'me'}
         self.wait(1)
         self.run_pass()
@@ -149,7 +149,7 @@ class TrustTestCase(base.PassTestCase):
         self.assertIs(Trust.STARTING, self.memory.standing.trust)
 
     def test_no_ring_is_acknowledged(self):
-        self.tracker.process.longest_gap = lambda: 36.0
+        self.tracker.process.longest_gap = lambda since: 36.0
         node = min(desired('b', 'me', 'a', by='b'))
         self.record(node, 'me')
         self.run_pass()
@@ -159,7 +159,7 @@ class TrustTestCase(base.PassTestCase):
     def test_no_time_is_waited(self):
         node = min(desired('me', 'a', 'b'))
         self.record(node, 'a')
-        self.tracker.process.longest_gap = lambda: 36.0
+        self.tracker.process.longest_gap = lambda since: 36.0
         self.run_pass()
         self.assertEqual({}, self.memory.waits)
 
@@ -213,7 +213,7 @@ class StandstillTestCase(base.PassTestCase):
         self.force_down('b')
         self.useFixture(fixtures.MockPatchObject(
             self.tracker.process, 'longest_gap',
-            side_effect=lambda: gaps.pop(0)))
+            side_effect=lambda since: gaps.pop(0)))
         self.run_pass()
         self.assertEqual([], gaps)
 

@@ -5,6 +5,7 @@ import datetime
 
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import own_work
 from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.peers import agreement
@@ -61,6 +62,22 @@ class NotWorkingTestCase(base.PassTestCase):
         self.assertEqual(['b'], [each.host for each in found])
         self.assertEqual(State.NOT_WORKING, self._state())
         self.assertEqual(desired('me', 'a'), self.owned())
+
+    def test_between_two_passes(self):
+        self._fail()
+        look.between_passes(self.between())
+        self.assertEqual(State.NOT_WORKING, self._state())
+        self._say('b')
+        this = self.between()
+        look.between_passes(this)
+        self.assertEqual(State.MEMBER, self._state())
+        self.assertIn(events.PassesWork('b'), this.happened)
+
+    def test_forced_down(self):
+        self._fail()
+        self.force_down('b')
+        look.between_passes(self.between())
+        self.assertEqual(State.FORCED_DOWN, self._state())
 
     def test_what_it_is_to_build_on_stays(self):
         node = min(desired('me', 'a') & self.theirs)
@@ -134,7 +151,7 @@ class NotWorkingTestCase(base.PassTestCase):
         self.assertTrue(self.memory.own_work.is_failing)
 
     def test_in_a_blackout(self):
-        self.tracker.process.longest_gap = lambda: 36.0
+        self.tracker.process.longest_gap = lambda since: 36.0
         self._fail(20)
         self.assertEqual(State.MEMBER, self._state())
 

@@ -154,7 +154,7 @@ class FollowTestCase(pool_base.TakeoverTestCase):
         service = self.services['b']
         self.assertEqual(service.memory.standing.ring.fingerprint(
             service.current.scope), self.cloud.members['b'].ring)
-        service.world.process.longest_gap = lambda: 1000.0
+        service.world.process.longest_gap = lambda since: 1000.0
         service.run_pass()
         self.assertIs(trust.Trust.BLACKOUT, service.memory.standing.trust)
         self.assertIsNone(self.cloud.members['b'].ring)

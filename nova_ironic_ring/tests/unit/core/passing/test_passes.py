@@ -628,10 +628,10 @@ class DifferentRingsTestCase(base.PassTestCase):
 
     def test_blackout(self):
         self._pass_often(4, a='other')
-        self.tracker.process.longest_gap = lambda: 36.0
+        self.tracker.process.longest_gap = lambda since: 36.0
         self._pass(a='other')
         self.assertEqual({}, self.memory.agreement.since)
-        self.tracker.process.longest_gap = lambda: 0.0
+        self.tracker.process.longest_gap = lambda since: 0.0
         self.assertEqual(4 * [[]], self._pass_often(4, a='other'))
 
     def test_own_passes_that_fail(self):
@@ -866,7 +866,7 @@ class FailoverTestCase(base.PassTestCase):
 
     def test_blackout(self):
         self.force_down('b')
-        self.tracker.process.longest_gap = lambda: 36.0
+        self.tracker.process.longest_gap = lambda since: 36.0
         self.assertNotIn(self.node, self.run_pass())
 
     def test_service_that_is_about_to_end(self):

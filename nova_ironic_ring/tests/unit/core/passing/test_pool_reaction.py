@@ -186,7 +186,7 @@ class ReactionTestCase(pool_base.TakeoverTestCase):
         service = self.services['a']
         self.die()
         gaps = iter([0.0])
-        service.world.process.longest_gap = lambda: next(gaps, 1000.0)
+        service.world.process.longest_gap = lambda since: next(gaps, 1000.0)
         self.assertEqual([], service.react().taken)
         self.assertIs(trust.Trust.BLACKOUT, service.memory.standing.trust)
 

@@ -269,12 +269,6 @@ class ScopeTestCase(base.BaseTestCase):
                 dataclasses.replace(ME, scope=scope), is_asked=True,
                 disabled=True, scope=self.MINE))
 
-    def test_narrower_one_that_did_not_work(self):
-        before, now = (
-            membership.Membership(states={'a': state})
-            for state in (State.NOT_WORKING, State.NARROWER_SCOPE))
-        self.assertIs(State.NOT_WORKING, now.working_as(before).state('a'))
-
     def test_narrower_scopes(self):
         shard = settings.Scope(None, 'one')
         services = [
@@ -394,18 +388,6 @@ class DeadTestCase(base.BaseTestCase):
         self.assertIs(state.is_lost, membership.Membership(
             frozenset(), {'a': state}).is_lost('A'))
 
-    def test_passes_that_are_not_looked_at(self):
-        before = membership.Membership(states=dict.fromkeys(
-            'abc', State.NOT_WORKING))
-        found = membership.Membership(
-            frozenset('ad'), {'a': State.MEMBER, 'b': State.ABSENT,
-                              'd': State.MEMBER}, {'b': 60},
-            frozenset('e'), frozenset('f'))
-        self.assertEqual(dataclasses.replace(
-            found, members=frozenset('d'),
-            states={**found.states, 'a': State.NOT_WORKING}),
-            found.working_as(before))
-
 
 class WorkTestCase(base.BaseTestCase):
     """Whose passes have failed for long, by what this process has watched."""
@@ -418,17 +400,20 @@ class WorkTestCase(base.BaseTestCase):
         self.work = membership.WorkWatch()
 
     def _look(self, at: float, last: float | None, beat: float | None = None,
-              **fields) -> State:
+              is_pass: bool = True, **fields) -> State:
         """Look at a service, and say what it is.
 
         :param at: when it is looked
         :param last: when its last good pass was; None if it does not say so
         :param beat: when its last heartbeat was; None for just now
+        :param is_pass: whether a pass of this service begins with it
         """
         service = _service('a', at if beat is None else beat, **{
             'last_pass': model.LastPass(10, None if last is None else (
                 NOW + datetime.timedelta(seconds=last)))} | fields)
         self.watch = self.watch.look([service], at)
+        if is_pass:
+            self.work = self.work.timed(at, self.CURRENT)
         self.work = self.work.look([service], self.watch, self.CURRENT)
         return membership.state(service, self.CURRENT, self.watch, self.work)
 
@@ -477,6 +462,19 @@ class WorkTestCase(base.BaseTestCase):
             (410, 10), (420, 10), (430, 10), (440, 10)))
         # What of it is remembered fades.
         self.assertEqual(400 * 0.75 ** 3, self.work.cycle)
+
+    def test_while_a_pass_of_this_one_takes_long(self):
+        self._states((0, 0), (10, 10))
+        # What it waits for, theirs may wait for as well.
+        self.assertEqual({State.MEMBER}, {
+            self._look(at, 10, is_pass=False) for at in range(11, 1000, 10)})
+        self.assertEqual(10, self.work.cycle)
+
+    def test_looks_between_two_passes(self):
+        found = [self._look(at, min(at, 10), is_pass=not at % 10)
+                 for at in range(0, 60, 2)]
+        self.assertEqual(25 * [State.MEMBER] + 5 * [State.NOT_WORKING], found)
+        self.assertIs(State.MEMBER, self._look(61, 60, is_pass=False))
 
     def test_handover_timeout(self):
         self.CURRENT = dataclasses.replace(

@@ -84,9 +84,9 @@ class DeadServiceTestCase(pool_base.TakeoverTestCase):
         self.assertEqual(2 * list(service.result.found), asked)
         # Or was not heard of, which it knows of itself.
         asked.clear()
-        service.world.process.longest_gap = lambda: 1000.0
+        service.world.process.longest_gap = lambda since: 1000.0
         self.run_passes()
-        service.world.process.longest_gap = lambda: 0.0
+        service.world.process.longest_gap = lambda since: 0.0
         self.run_passes(20)
         self.assertEqual(2 * list(service.result.found), asked)
 
@@ -217,7 +217,7 @@ class DeadServiceTestCase(pool_base.TakeoverTestCase):
     def test_not_while_heartbeats_are_late(self):
         self.die()
         for service in self.services.values():
-            service.world.process.longest_gap = lambda: 1000.0
+            service.world.process.longest_gap = lambda since: 1000.0
         self.run_passes()
         self.assertEqual({'b'}, self.hosts())
 

@@ -52,20 +52,16 @@ class ArrivalTestCase(base.BaseTestCase):
             plan=planner.Plan({'node': step})))
         self.assertEqual('me', self.cloud.rows['node'].owner)
 
-    def test_what_was_decided_on_other_nodes_stays(self):
-        kept = planner.Step(decisions.Decision.KEEP, 'so')
-        before = planner.Plan({'other': kept}, happened=('x',))
-        taken = arrivals.take(self.tracker.world, ARRIVAL, before)
-        self.assertEqual(dataclasses.replace(before, steps={
-            'other': kept, 'node': self._decide()}), taken.plan)
+    def test_what_is_planned(self):
+        taken = arrivals.take(self.tracker.world, ARRIVAL)
+        self.assertEqual(self._decide(), taken.step)
         self.assertEqual(events.NodeTaken(
             'node', 'Other', decisions.Decision.TAKE_FOR_BUILD),
             taken.happened)
 
     def test_nothing_is_planned_that_cannot_be_built(self):
         self.cloud.instances.clear()
-        self.assertIsNone(arrivals.take(
-            self.tracker.world, ARRIVAL, planner.Plan()))
+        self.assertIsNone(arrivals.take(self.tracker.world, ARRIVAL))
 
     def test_node_that_goes_to_yet_another(self):
         step = self._decide()
