@@ -78,6 +78,9 @@ class PoolService(service.Service):
             self._came = frozenset()
         result = self._run(self._pools)
         self._failed.go_on(self.nova.own_failures)
+        # Before the lock, because each new node takes a millisecond.
+        self.ironic.for_nova(
+            node for pool in result.found.values() for node in pool.nodes)
         with self.lock:
             self.result = result.joined(self._came, self.memory)
             self._replace(self._made())
@@ -282,9 +285,10 @@ class PoolService(service.Service):
         self.go_on()
         if node in self.result.found:
             return False
-        if node not in self._gone:
-            self._gone = {**self._gone, **self._look_at_gone(node)}
-        return self._gone[node]
+        gone = self._gone
+        if node not in gone:
+            self._gone = gone = {**gone, **self._look_at_gone(node)}
+        return gone[node]
 
     def _look_at_gone(self, node: str) -> Mapping[str, bool]:
         """Find out which compute nodes that are not listed can be deleted.

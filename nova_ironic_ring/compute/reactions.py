@@ -34,8 +34,7 @@ class Reactions(looks.Looks):
         process = self._ring.process
         while not process.is_ending():
             self.look()
-            # From its end on: a look may take longer than the pause, and
-            # passes and builds wait for it.
+            # From its end on: a look may take longer than the pause.
             due = time.monotonic() + self._ring.pause()
             # One at a time: the next look does not wait for them.
             while (self._nodes and time.monotonic() < due

@@ -247,7 +247,9 @@ class Service:
         if self.reloader.reload():
             # Not here: the tracker may wait for this pass.
             self.resets.do(lambda: upstream.reset_manager(self._driver))
-        current, before = self.read_settings(), self.memory
+        current = self.read_settings()
+        with self.lock:
+            before = self.memory = self.memory.begun(start, current)
         with self._raising_cause(before):
             result = passes.run(self.world, before, current, place)
         self.keep(before, result.memory)

@@ -234,7 +234,7 @@ class Nova:
 
         def take(row: objects.ComputeNode) -> str | None:
             if timeouts:
-                # Failovers and builds wait for this service meanwhile.
+                # Each of the others would take as long.
                 return None
             # This is what Nova's tracker does with a row that it moves.
             row.host, row.service_id = host, service.id

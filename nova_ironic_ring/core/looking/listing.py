@@ -46,20 +46,21 @@ class Beginning:
 
 
 def begin(this: one_pass.Pass) -> Beginning:
-    """Read the services, the nodes, and *then* this service's instances.
+    """Read the nodes, and *then* the services and this one's instances.
 
-    The listing of nodes takes seconds, and an instance that appears meanwhile
-    is then known to be this service's.
+    The listing of nodes takes seconds, or longer than a look at the services
+    is valid; and an instance that appears meanwhile is then known to be this
+    service's.
 
     :param this: the pass
     :raises one_pass.UnansweredError: if Nova or Ironic did not answer
     """
+    found = None if this.current.by_shards else _nodes(this)
     with this.asking(Port.NOVA):
-        this.memory.work_watch = this.memory.work_watch.timed(
-            this.world.process.now(), this.current)
         is_recorded = look.at_services(this)
-    listed = (_list_all if this.standing.ring.deal is None
-              else _list_shards)(this)
+    if found is None and this.standing.ring.deal is None:
+        found = _nodes(this)
+    listed = _list_shards(this) if found is None else _list_all(this, found)
     nodes = _without_members(this, listed.nodes)
     _look_at_scope(this, nodes)
     this.memory.nodes = nodes
@@ -130,11 +131,16 @@ class _Listed:
     unasked: frozenset[str] = frozenset()
 
 
-def _list_all(this: one_pass.Pass) -> _Listed:
+def _nodes(this: one_pass.Pass) -> model.Nodes:
     """List all nodes of the scope."""
-    memory, current = this.memory, this.current
     with this.asking(Port.IRONIC):
-        nodes: model.Nodes = this.world.ironic.nodes(current.scope)
+        nodes: model.Nodes = this.world.ironic.nodes(this.current.scope)
+    return nodes
+
+
+def _list_all(this: one_pass.Pass, nodes: model.Nodes) -> _Listed:
+    """Add to all nodes of the scope what belongs to them."""
+    memory, current = this.memory, this.current
     with this.asking(Port.NOVA):
         mine = this.world.nova.instances_of(current.host)
     with this.asking(Port.IRONIC):

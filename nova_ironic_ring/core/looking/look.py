@@ -62,25 +62,29 @@ def at_services(this: one_pass.Pass) -> bool:
         memory.own_work, is_known=this.said is not None
         and current.shares(this.said.scope))
     _follow_settings(this)
-    was = memory.standing
+    was, start = memory.standing, memory.start.look(own)
     watch = memory.watch.look(services, world.process.now())
-    confidence = trust.look(memory.confidence, trust.Heartbeat(
-        own, world.process.longest_gap(memory.watch.at)), watch, current)
-    if confidence.bad_at == watch.at:
+    heartbeat = trust.Heartbeat(
+        own, world.process.longest_gap(memory.watch.at))
+    is_late = heartbeat.is_late(watch, current)
+    trusted = trust.look(start, heartbeat, is_late)
+    if is_late:
         # But of those that were absent before, and have not been heard since.
-        watch = watch.restarted(watch.at, {
-            host for host in was.membership.absent if watch.silence(host)})
+        watch = watch.restarted(watch.at, {current.me} | {
+            host for host in was.membership.absent
+            if watch.silence(host) >= current.down_time})
+        memory.agreement = memory.agreement.restarted()
     members = was.membership
     _look_at_work(this, services, watch)
-    if confidence.trust is trust.Trust.FULL or (
-            not confidence.is_started or not members.members):
+    if trusted is trust.Trust.FULL or (
+            not start.is_over or not members.members):
         members = membership.assess(
             services, current, watch, memory.work_watch)
     deal, other_listing = _deal(this, members, services)
-    memory.watch, memory.confidence = watch, confidence
+    memory.watch, memory.start = watch, start
     this.services_read_at = watch.at
     memory.standing = observation.Standing(
-        members, confidence.trust, was.ring.rebuilt(
+        members, trusted, was.ring.rebuilt(
             members.members, current.partitions, deal),
         world.process.is_ending(), other_listing)
     this.happened.extend(_work_changed(was.membership, memory))
@@ -95,9 +99,9 @@ def at_services(this: one_pass.Pass) -> bool:
     if members.members != was.membership.members:
         this.happened.append(events.MembersChanged(
             was.membership.members, members))
-    if confidence.trust is not was.trust:
+    if trusted is not was.trust:
         this.happened.append(events.TrustChanged(
-            was.trust, confidence.trust, current.down_time))
+            was.trust, trusted, current.down_time))
     return own is not None
 
 
@@ -296,22 +300,3 @@ def at_missing_nodes(this: one_pass.Pass, had: Had, listed: Collection[str]
     elif was.has_too_many and not guard.has_too_many:
         this.happened.append(events.NodesBack())
     this.memory.vanished = guard
-
-
-def at_own_heartbeat(this: one_pass.Pass) -> None:
-    """Trust nothing if this service has stood still since its look.
-
-    Then its view of the others is older than what it has read since.
-
-    :param this: the pass
-    """
-    memory = this.memory
-    if not memory.standing.is_trusted or (
-            this.world.process.longest_gap(memory.watch.at)
-            <= trust.longest_gap(this.current)):
-        return
-    this.happened.append(events.TrustChanged(
-        trust.Trust.FULL, trust.Trust.BLACKOUT, this.current.down_time))
-    memory.fail(this.world.process.now())
-    memory.standing = dataclasses.replace(
-        memory.standing, trust=trust.Trust.BLACKOUT)

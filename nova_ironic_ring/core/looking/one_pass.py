@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
@@ -122,10 +123,16 @@ class Pass:
             self.happened.append(event(*what, error))
 
     @property
-    def is_outdated(self) -> bool:
-        """Whether a service may have been silent, and back, since the look."""
-        return (self.world.process.now() - self.services_read_at
-                >= self.current.down_time)
+    def is_valid(self) -> bool:
+        """Whether what is known of the others holds, so that one may write.
+
+        It is a lease: it ends a while after the services were read, and as
+        soon as this service's own heartbeat is late for as long.
+        """
+        process, since = self.world.process, self.services_read_at
+        return self.standing.trust is not trust.Trust.BLACKOUT and max(
+            process.now() - since, process.longest_gap(since)
+        ) <= trust.lease(self.current)
 
     def while_lost(self, wanted: Iterable[_T], host_of: Callable[[_T], str]
                    ) -> Iterator[_T]:
@@ -149,12 +156,11 @@ class Pass:
         that was dead may be back by then. The next look decides on the rest.
 
         :param wanted: what is to be taken over
-        :returns: the same, until this service is about to end, or the last
-            look at the services is as old as the silence that makes a service
-            absent
+        :returns: the same, until this service is about to end, or its view of
+            the others is not valid any more
         """
         for each in wanted:
-            if self.world.process.is_ending() or self.is_outdated:
+            if self.world.process.is_ending() or not self.is_valid:
                 return
             yield each
 
@@ -183,9 +189,10 @@ class Pass:
         is_done = (nova.set_instance_host(uuid, expected) if source is None
                    else nova.place_instance(uuid, expected, taken.node))
         if is_done:
-            # Unless a look has seen it already, which runs at the same time.
+            self.taken.append(taken)
+            # Unless a look has told it already, which runs at the same time.
             if tried.pop(uuid, None) is not None:
-                self._took(each)
+                self._tell(each)
         elif not was_tried and tried.get(uuid) is each:
             # Otherwise the first of the two may have succeeded.
             tried.pop(uuid, None)
@@ -198,15 +205,17 @@ class Pass:
         have got the request, and do it yet.
         """
         tried = self.memory.tried
-        if not tried:
+        # A pass, or a look, may try others meanwhile.
+        asked = dict(tried)
+        if not asked:
             return
         try:
-            found = self.world.nova.instances(sorted(tried))
+            found = self.world.nova.instances(sorted(asked))
         except Exception:
             # The pass asks Nova more, and tells what fails.
             return
         now = self.world.process.now()
-        for uuid, each in list(tried.items()):
+        for uuid, each in asked.items():
             instance = found.get(uuid)
             is_taken = instance and (instance.host_name, instance.node) == (
                 self.current.me, each.taken.node)
@@ -215,13 +224,14 @@ class Pass:
                     or now - each.at >= _LONGEST):
                 continue
             # A pass and a look may see it at the same time.
-            if tried.pop(uuid, None) is not None and is_taken:
-                self._took(each)
+            if tried.get(uuid) is each and (
+                    tried.pop(uuid, None) is not None) and is_taken:
+                self.taken.append(each.taken)
+                self._tell(each)
 
-    def _took(self, each: observation.Tried) -> None:
-        """Note that an instance has become this service's."""
+    def _tell(self, each: observation.Tried) -> None:
+        """Tell that an instance has become this service's."""
         taken = each.taken
-        self.taken.append(taken)
         self.happened.append(events.InstanceTaken(
             each.node, taken.instance, taken.host, taken.is_dead))
         self.world.process.took(taken)

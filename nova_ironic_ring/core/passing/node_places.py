@@ -332,9 +332,6 @@ def _take_free(this: one_pass.Pass
                                  known.membership))
     if not rows:
         return {}, frozenset()
-    look.at_own_heartbeat(this)
-    if not memory.standing.is_trusted:
-        return {}, frozenset()
     plan = planner.decide(observation.Observation(
         memory.watch.at, memory.standing, dict.fromkeys(sorted(rows)),
         rows, others=known, said=said), memory, current)

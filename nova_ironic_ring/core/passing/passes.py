@@ -10,20 +10,19 @@ between two passes is in :mod:`~nova_ironic_ring.core.passing.reaction`, and
 the last look at each node in :mod:`~nova_ironic_ring.core.taking.tracking`.
 The order of the reads matters for correctness:
 
-1. the services, of which the members and the ring are made;
-2. Ironic's nodes;
-3. this service's instances, *after* the nodes: the listing takes seconds, and
-   an instance that appears meanwhile is then known to be this service's;
+1. Ironic's nodes; with ``listing = shards`` after the services, which tell
+   which shards are this one's;
+2. the services, of which the members and the ring are made, *after* the nodes:
+   the listing may take longer than what is known of the services is valid;
+3. this service's instances, likewise: an instance that appears during the
+   listing is then known to be this service's;
 4. the rows of this service;
-5. what the decisions depend on beyond that;
-6. once more this service's own heartbeat: if it stood still meanwhile, the
-   states of the services are out of date.
+5. what the decisions depend on beyond that.
 """
 
 import dataclasses
 
 from nova_ironic_ring.core.looking import listing
-from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.passing import places
 from nova_ironic_ring.core.peers import observation
@@ -41,7 +40,9 @@ def run(world: ports.Ports, before: observation.Memory,
     """Run a pass.
 
     :param world: the ports
-    :param before: what this service remembers, which is not changed
+    :param before: what this service remembers, begun
+        (:meth:`~nova_ironic_ring.core.peers.observation.Memory.begun`), which
+        is not changed
     :param current: its settings
     :param place: what a place is
     :raises UnansweredError: if Nova or Ironic did not answer, or all else
@@ -52,7 +53,6 @@ def run(world: ports.Ports, before: observation.Memory,
         this.see_what_was_taken()
         begun = listing.begin(this)
         seen = place.look(this, begun)
-        look.at_own_heartbeat(this)
         result = place.take(this, seen, place.decide(this, seen))
     # Nova refuses to start a new service that names instances.
     return result if begun.is_recorded else dataclasses.replace(

@@ -37,7 +37,7 @@ def run(world: ports.Ports, before: observation.Memory,
                              places.Reacted]) -> places.Reacted:
     """Look at the services, and do what does not wait for the next pass.
 
-    No pass may run at the same time.
+    A pass may run at the same time.
 
     :param world: the ports
     :param before: what this service remembers, which is not changed
@@ -111,10 +111,7 @@ def _observe(this: one_pass.Pass) -> observation.Observation | None:
         return None
     with this.asking(one_pass.Port.NOVA):
         seen = _of_dead_services(this)
-    if seen is None:
-        return None
-    look.at_own_heartbeat(this)
-    return dataclasses.replace(seen, standing=this.standing)
+    return seen and dataclasses.replace(seen, standing=this.standing)
 
 
 def _of_dead_services(this: one_pass.Pass

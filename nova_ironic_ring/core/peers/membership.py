@@ -234,11 +234,15 @@ class WorkWatch(merging.Merged):
 
     :ivar cycle: seconds from the start of a pass of this service to that of
         the next one, as they have lately been; 0 before the first
-    :ivar began: when its last pass began, in seconds
+    :ivar began: when its last pass began, or Nova did not answer last, in
+        seconds
+    :ivar is_late: whether that pass came so late that others may believe that
+        the passes of this service fail, although none has failed
     """
 
     cycle: float = 0.0
     began: float = 0.0
+    is_late: bool = False
     _watch: Watch = Watch()
 
     def timed(self, at: float, current: settings.Settings) -> 'WorkWatch':
@@ -248,8 +252,9 @@ class WorkWatch(merging.Merged):
         :param current: its settings
         """
         gap = at - self.began if self.cycle else 0.0
-        return dataclasses.replace(self, began=at, cycle=max(
-            current.pass_interval, gap, self.cycle * _FADING))
+        return dataclasses.replace(
+            self, began=at, is_late=0 < PATIENT_PASSES * self.cycle <= gap,
+            cycle=max(current.pass_interval, gap, self.cycle * _FADING))
 
     def look(self, services: Iterable[model.Service], watch: Watch,
              current: settings.Settings) -> 'WorkWatch':
@@ -323,15 +328,6 @@ class WorkWatch(merging.Merged):
             _pass_of(service), max(
                 current.handover_timeout,
                 PATIENT_PASSES * max(cycle, said.cycle)))
-
-    def is_late(self, at: float) -> bool:
-        """Return whether the next pass of this service is late.
-
-        Then others may believe that its passes fail, although none has failed.
-
-        :param at: the present time, in seconds
-        """
-        return 0 < PATIENT_PASSES * self.cycle <= at - self.began
 
     @classmethod
     def of_one_look(cls, services: Iterable[model.Service],

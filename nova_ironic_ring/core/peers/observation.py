@@ -12,7 +12,7 @@ from nova_ironic_ring.core.peers.membership import State
 from nova_ironic_ring.core.peers.membership import Watch
 from nova_ironic_ring.core.peers.membership import WorkWatch
 from nova_ironic_ring.core.peers.ring import Ring
-from nova_ironic_ring.core.peers.trust import Confidence
+from nova_ironic_ring.core.peers.trust import Start
 from nova_ironic_ring.core.peers.trust import Trust
 from nova_ironic_ring.core.peers.vanished import Guard
 from nova_ironic_ring.core.values import merging
@@ -299,7 +299,7 @@ class Memory:
     :ivar watch: how long the heartbeats have stood still
     :ivar work_watch: how long the last good passes have stood still
     :ivar own_work: what this service says of its passes
-    :ivar confidence: what is remembered of this service's own heartbeat
+    :ivar start: whether its peers have seen this process
     :ivar standing: what this service knew of its peers
     :ivar waits: the nodes that are waited for
     :ivar taking: free nodes that the tracker is to take, since the last pass
@@ -343,7 +343,7 @@ class Memory:
     watch: Watch = Watch()
     work_watch: WorkWatch = WorkWatch()
     own_work: OwnWork = OwnWork()
-    confidence: Confidence = Confidence()
+    start: Start = Start()
     standing: Standing = dataclasses.field(default_factory=Standing)
     waits: Mapping[str, Wait] = dataclasses.field(default_factory=dict)
     taking: frozenset[str] = frozenset()
@@ -390,13 +390,15 @@ class Memory:
         """
         if self is before:
             return after
-        newer, older = (after, self) if (
-            after.watch.at >= self.watch.at) else (self, after)
         found = {field.name: merging.merge(*(
             getattr(each, field.name) for each in (self, before, after)))
             for field in dataclasses.fields(Memory)}
+        if after.watch.at == self.watch.at:
+            return Memory(**found)
+        newer, older = (after, self) if (
+            after.watch.at > self.watch.at) else (self, after)
         return Memory(**found | {
-            'settings': newer.settings, 'confidence': newer.confidence,
+            'settings': newer.settings, 'start': newer.start,
             'agreement': newer.agreement,
             'watch': merging.merge(older.watch, before.watch, newer.watch),
             'work_watch': merging.merge(
@@ -404,6 +406,15 @@ class Memory:
             'standing': dataclasses.replace(
                 newer.standing, ring=newer.standing.ring.listed_as(
                     before.standing.ring, older.standing.ring))})
+
+    def begun(self, at: float, current: Settings) -> 'Memory':
+        """Return this memory when a pass begins, for looks during the pass.
+
+        :param at: the present time, in seconds
+        :param current: this service's settings
+        """
+        return dataclasses.replace(
+            self, work_watch=self.work_watch.timed(at, current))
 
     def restore(self, before: 'Memory') -> None:
         """Remember again what was remembered before, and nothing else.
@@ -436,10 +447,10 @@ class Memory:
         :param at: the present time, in seconds
         """
         self.end_unanswered()
-        self.confidence = self.confidence.failed(at)
-        self.watch = self.watch.restarted(
-            at, self.standing.membership.absent)
-        self.agreement = self.agreement.restarted()
+        self.waits = {}
+        if self.standing.is_trusted:
+            self.standing = dataclasses.replace(
+                self.standing, trust=Trust.BLACKOUT)
         self.work_watch = self.work_watch.unanswered(at)
 
     def end_unanswered(self) -> None:

@@ -7,7 +7,8 @@ heartbeats of all services grow old together. Then they start again one after
 the other, and a service with a fresh heartbeat would regard the others as
 dead. So a service watches its own heartbeat: it goes through the same
 conductor, queue and database as those of the others, and if it is late, theirs
-may be late too.
+may be late too. A look at the others is valid for as long as a heartbeat may
+be missing.
 """
 
 import dataclasses
@@ -34,42 +35,55 @@ class Heartbeat:
     """This service's own heartbeat.
 
     :ivar record: this service's record; None if there is none
-    :ivar gap: the longest time between two heartbeats since the last look, in
-        seconds
+    :ivar gap: the longest time between two heartbeats since the last look, or
+        since the last heartbeat, in seconds
     """
 
     record: model.Service | None
     gap: float = 0.0
 
+    def is_late(self, watch: membership.Watch, current: settings.Settings
+                ) -> bool:
+        """Return whether it is late, or was so since the last look.
+
+        :param watch: how long the heartbeats have stood still, this one's too
+        :param current: this service's settings
+        """
+        if self.record is not None and self.record.alive is False:
+            return True
+        silence = (watch.silence(current.me) if self.record is not None
+                   and self.record.alive is None else 0.0)
+        return max(silence, self.gap) > lease(current)
+
 
 @dataclasses.dataclass(frozen=True)
-class Confidence:
-    """What is remembered of this service's own heartbeat.
+class Start:
+    """Whether this process has been seen by its peers.
 
-    :ivar trust: how far to trust what is seen
-    :ivar is_started: whether a heartbeat of this process has been seen
+    :ivar is_over: whether a heartbeat of this process has been seen
     :ivar first: the heartbeat that an earlier process of this service left
-    :ivar bad_at: when something was last not in time, in seconds; None if
-        never
     """
 
-    trust: Trust = Trust.STARTING
-    is_started: bool = False
+    is_over: bool = False
     first: datetime.datetime | None = None
-    bad_at: float | None = None
 
-    def failed(self, at: float) -> 'Confidence':
-        """Return the confidence after Nova did not answer.
+    def look(self, record: model.Service | None) -> 'Start':
+        """Return the same after one more look.
 
-        :param at: the present time, in seconds
+        :param record: this service's record; None if there is none
         """
-        return dataclasses.replace(self, bad_at=at)
+        if record is None or self.is_over:
+            return self
+        first = self.first or record.last_seen
+        return Start(record.last_seen != first if record.alive is None
+                     else record.alive, first)
 
 
-def longest_gap(current: settings.Settings) -> float:
-    """Return the longest normal time between two heartbeats.
+def lease(current: settings.Settings) -> float:
+    """Return for how long a look at the others is valid.
 
-    It is halfway between a heartbeat in time and one that is too late.
+    As long as two heartbeats may be apart: it is halfway between a heartbeat
+    in time and one that is too late.
 
     :param current: this service's settings
     :returns: seconds
@@ -77,29 +91,14 @@ def longest_gap(current: settings.Settings) -> float:
     return (current.report_interval + current.down_time) / 2
 
 
-def look(before: Confidence, own: Heartbeat, watch: membership.Watch,
-         current: settings.Settings) -> Confidence:
+def look(start: Start, own: Heartbeat, is_late: bool) -> Trust:
     """Return how far to trust, by this service's own heartbeat.
 
-    :param before: what is remembered
+    :param start: whether this process has been seen by its peers
     :param own: this service's heartbeat
-    :param watch: how long the heartbeats have stood still, this one's too
-    :param current: this service's settings
+    :param is_late: whether it is late now
     """
-    if own.record is None:
+    if own.record is None or not start.is_over:
         # Without a record it is nobody's peer, as at its start.
-        return dataclasses.replace(before, trust=Trust.STARTING)
-    first = before.first or own.record.last_seen
-    is_started = before.is_started or (
-        own.record.last_seen != first if own.record.alive is None
-        else own.record.alive)
-    if not is_started:
-        return Confidence(Trust.STARTING, False, first, before.bad_at)
-    patience = longest_gap(current)
-    stands_still = (watch.silence(current.me) > patience
-                    if own.record.alive is None else not own.record.alive)
-    bad_at = (watch.at if stands_still or own.gap > patience
-              else before.bad_at)
-    is_well = bad_at is None or watch.at - bad_at >= current.down_time
-    return Confidence(Trust.FULL if is_well else Trust.BLACKOUT, True, first,
-                      bad_at)
+        return Trust.STARTING
+    return Trust.BLACKOUT if is_late else Trust.FULL

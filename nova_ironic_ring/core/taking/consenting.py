@@ -8,7 +8,6 @@ from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.looking import look as looking
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import membership
-from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
 
 
@@ -16,10 +15,11 @@ def may_take(this: one_pass.Pass) -> bool:
     """Return whether this service may still take nodes, as was decided.
 
     :param this: the last look at the nodes
-    :returns: False if it is about to end, or if an operator has disabled it
-        or forced it down since: then the next pass decides anew
+    :returns: False if it is about to end, its view of the others is not valid
+        any more, or an operator has disabled it or forced it down since: then
+        the next pass decides anew
     """
-    if this.world.process.is_ending():
+    if this.world.process.is_ending() or not this.is_valid:
         return False
     record = this.world.nova.service(this.current.host)
     return record is not None and not (record.disabled or record.forced_down)
@@ -37,7 +37,6 @@ class Rows:
         """
         nova = this.world.nova
         self._this = this
-        self._steps = steps
         self._all: membership.Membership | None = None
         self._rows = nova.rows(sorted(steps))
         owners = sorted({
@@ -60,10 +59,6 @@ class Rows:
         """
         row = self._rows.get(node)
         if (row.owner if row else None) != claim.owner:
-            return False
-        if self._steps[node].decision.forces and (
-                self._this.standing.trust is trust.Trust.BLACKOUT):
-            # Nobody has learnt since then whether the owner is back.
             return False
         if claim.is_abandoned and row is not None and (
                 not self._is_lost(row.owner)):

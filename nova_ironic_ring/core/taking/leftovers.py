@@ -67,10 +67,11 @@ def _clean(this: one_pass.Pass, own: pool_return.Own) -> None:
     for host in memory.cleaning.guards:
         # Records of others that were removed stay removed.
         with this.going_on(events.RecordNotRemoved, None, host):
-            if this.is_outdated:
+            if not this.is_valid:
                 # The search for what the one before has left took long.
                 members = look.at_all_services(this).membership
-            if not members.is_lost(host) or host in this.alive:
+            if not this.is_valid or not members.is_lost(host) or (
+                    host in this.alive):
                 continue
             lost = _Lost(host, _rows(this, host),
                          members.fails_over(host, current))

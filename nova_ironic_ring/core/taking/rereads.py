@@ -28,7 +28,7 @@ def notice(this: one_pass.Pass) -> None:
     was = before.standing
     if now.is_trusted and (
             was.trust is not trust.Trust.FULL or before.own_work.is_failing
-            or before.work_watch.is_late(this.memory.watch.at)
+            or before.work_watch.is_late
             or was.membership.is_lost(host)
             and not now.membership.is_lost(host)):
         this.memory.pooled.rereads = _REREADS

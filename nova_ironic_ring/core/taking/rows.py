@@ -47,7 +47,7 @@ class Moved:
     :ivar taken: those that are this service's now
     :ivar lost: those that another service has taken meanwhile, or whose owner
         does not let go of them any more; all if this service is about to end,
-        or was disabled or enabled
+        was disabled or enabled, or has no valid view of the others any more
     """
 
     taken: frozenset[str] = frozenset()
@@ -78,10 +78,12 @@ def take(this: one_pass.Pass, steps: Mapping[str, planner.Step]) -> Moved:
     """
     wanted = sorted(node for node, step in steps.items() if can_move(step))
     moved = Moved()
-    # If each pass updates each node, the tracker has them at once. And it
-    # looks again where the look at the services was too long ago.
-    while wanted and this.current.full_update_interval and (
-            not this.is_outdated):
+    if not this.current.full_update_interval:
+        # Each pass updates each node, so the tracker has them at once.
+        return moved
+    while wanted:
+        if not this.is_valid:
+            return Moved(moved.taken, moved.lost.union(wanted))
         batch, wanted = wanted[:_BATCH], wanted[_BATCH:]
         try:
             found = _take(this, {node: steps[node] for node in batch})

@@ -13,7 +13,6 @@ import itertools
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
-from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
@@ -89,7 +88,7 @@ def _follow(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
     found = nova.instances(each.instance for each in tried)
     said = nova.members(sorted({each.host for each in tried}))
     ring = this.standing.ring.fingerprint(current.scope)
-    for each in tried:
+    for each in this.while_current(tried):
         instance = found.get(each.instance)
         owner = said.get(model.canonical(each.host), model.Member())
         if instance is None or not instance.is_idle or (
@@ -111,11 +110,6 @@ def _fail_over(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
     """
     nova, before = this.world.nova, this.memory.without_row
     this.memory.without_row = {}
-    if tried and this.is_outdated:
-        # Ironic may take so long to list its nodes each time.
-        members = look.at_all_services(this).membership
-        tried = [each for each in tried
-                 if members.fails_over(each.host, this.current)]
     if not tried:
         return
     # Another taker deletes the row, and then changes the instance: so the rows

@@ -98,7 +98,8 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step,
         # Another thread has recorded it meanwhile, after a last look.
         world.placement.forget_provider(node)
         return []
-    if rows.can_move(step) and not consenting.may_take(this):
+    if rows.can_move(step) and not consenting.may_take(this) or (
+            seen is not None and row is None and not this.is_valid):
         raise NodeLostError(node)
     if claimed.instance is not None:
         found = world.nova.instances([claimed.instance]).get(claimed.instance)

@@ -60,7 +60,6 @@ def start(cloud: clouds.Cloud, current: settings.Settings
     :param current: the service's settings
     """
     services = list(cloud.services.values())
-    own = cloud.services.get(current.me)
     return observation.Memory(
         settings=current,
         watch=membership.Watch.of_one_look(
@@ -68,8 +67,7 @@ def start(cloud: clouds.Cloud, current: settings.Settings
         work_watch=membership.WorkWatch.of_one_look(
             clouds.Nova(cloud, current.host).ring_services(), clouds.EPOCH),
         own_work=observation.OwnWork(is_working=True),
-        confidence=trust.Confidence(
-            trust.Trust.FULL, True, own.last_seen if own else None),
+        start=trust.Start(True),
         standing=observation.Standing(trust=trust.Trust.FULL))
 
 

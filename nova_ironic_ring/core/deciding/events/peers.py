@@ -40,8 +40,7 @@ class TrustChanged(base.Event):
 
     :ivar before: the former trust
     :ivar now: the new trust
-    :ivar down_time: the time for which all heartbeats have to be in time, in
-        seconds
+    :ivar down_time: seconds of silence after which a service is absent
     """
 
     before: trust.Trust
@@ -56,13 +55,14 @@ class TrustChanged(base.Event):
         if self.now is trust.Trust.BLACKOUT:
             return ('Heartbeats of this service have been late, or Nova did '
                     'not answer, so those of the others may be late as '
-                    'well: until all have been in time for '
-                    f'{self.down_time:g} s, the members of the ring stay as '
-                    'they are, and no node is taken from a service that looks '
-                    'absent.')
+                    'well: until those of this service are in time again, the '
+                    'members of the ring stay as they are, and no node is '
+                    'taken from a service that looks absent.')
         if self.before is trust.Trust.BLACKOUT:
-            return (f'All heartbeats have been in time for {self.down_time:g} '
-                    's: services that look absent count as absent again.')
+            return ('Heartbeats of this service are in time again. Those of '
+                    'the others are watched anew: a service is absent after '
+                    f'{self.down_time:g} s of silence, or after twice that if '
+                    'it has not been heard since.')
         return ''
 
 

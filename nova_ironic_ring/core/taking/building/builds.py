@@ -279,25 +279,30 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
     here = world.process.waiting_builds()
 
     @functools.cache
-    def is_lost() -> bool:
+    def is_lost(host: str) -> bool:
         return this.standing.is_trusted and (
-            looking.at_all_services(this).membership.is_lost(str(left.host)))
+            looking.at_all_services(this).membership.is_lost(host))
 
     for uuid, instance in world.nova.instances(sorted(consumers)).items():
         with this.going_on(
                 events.BuildNotEnded, left.node, uuid, left.host):
+            host = instance.host or left.host
+            # The owner that has died may have had the node of another that
+            # had, and have had no time to settle this.
+            is_anothers = host != left.host and not (
+                left.host is not None and instance.node == left.node
+                and is_lost(str(host)))
             # Without a host it has not arrived anywhere, or waits here.
-            if instance.host not in (None, left.host) or (
-                    instance.host is None and uuid in here):
+            if is_anothers or (instance.host is None and uuid in here):
                 pass  # It belongs to another service by now.
             elif instance.host is not None and instance.is_to_be_finished:
-                if not is_lost():
+                if not is_lost(instance.host):
                     # It may be back, and finish that itself.
                     continue
                 this.take(model.Takeover(
                     left.node, uuid, instance.host, instance.task, True))
             elif instance.is_to_be_built:
-                if instance.host is not None and not is_lost():
+                if instance.host is not None and not is_lost(instance.host):
                     # It may be back, and build that.
                     continue
                 # Its service may have begun it again since the nodes were
@@ -305,7 +310,8 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
                 # written it.
                 if any(node == left.node or pools.has(instance, node)
                        for node in world.ironic.nodes_of([uuid])) or (
-                           not end(this, left, uuid, instance)):
+                           not end(this, dataclasses.replace(
+                               left, host=host), uuid, instance)):
                     continue
             elif instance.needs_no_node:
                 free(this, uuid, instance)

@@ -202,6 +202,7 @@ class PassTestCase(WithTracker, base.BaseTestCase):
         """Run a pass, of which Nova's tracker makes nothing yet."""
         self.asked.clear()
         try:
+            self.memory = self.memory.begun(self.cloud.now, self.current)
             self.result = passes.run(
                 self.tracker.world, self.memory, self.current, PLACES)
         except passes.UnansweredError as error:

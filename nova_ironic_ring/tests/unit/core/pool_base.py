@@ -45,6 +45,8 @@ class Service:
 
     def run_pass(self, released=lambda pool: frozenset()):
         try:
+            self.memory = self.memory.begun(
+                self.world.process.now(), self.current)
             self.result = passes.run(
                 self.world, self.memory, self.current,
                 pool_places.Pools(released))

@@ -744,13 +744,17 @@ class Host:
             self._begin()
             self._asked = self.process.now()
             self._came, self._moved = {}, frozenset()
-            before = self.memory
+            before = self.memory = self.memory.begun(
+                self.process.now(), current)
             try:
                 result = passes.run(self.ports, before, current, PLACES)
             except passes.UnansweredError as error:
                 self._fail(before, error)
                 return
             self.keep(before, result.memory)
+            result = dataclasses.replace(result, changes=dataclasses.replace(
+                result.changes,
+                unchanged=result.changes.unchanged | self._moved))
             self.result = result.joined(self._came, self.memory)
             self.activity.steps = {}
         self.world.writes.told(self, self.result.happened)
@@ -891,7 +895,6 @@ class Host:
         self.cleaned_at = self.world.now
         rows = self.tracker.clean()
         self.tracker.check(self.result)
-        self.process.untracked |= self._moved
         with contextlib.suppress(Unreachable):
             self.tracker.make_member(self.result.work)
         for node in sorted(rows.keys() - self.result.listed.keys()):

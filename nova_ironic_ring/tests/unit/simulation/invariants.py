@@ -278,7 +278,7 @@ class Invariants:
                     Decision.TAKE_ABANDONED, Decision.TAKE_SILENT)):
             return
         # One that has just come back was silent for all that others can see.
-        if self.world.is_benign and (
+        if self.world.is_benign and other.process.has_beaten and (
                 self.world.now - other.disturbed_at > times.DOWN_TIME):
             self.world.fail(f'{what}, where nothing is amiss')
         if host.activity.began_at - other.works_from <= times.QUIET:

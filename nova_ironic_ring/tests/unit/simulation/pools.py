@@ -509,7 +509,9 @@ class Service:
 
     def _pass(self) -> None:
         with self._in_turn():
-            self._came, before = frozenset(), self.memory
+            self._came = frozenset()
+            before = self.memory = self.memory.begun(
+                self.world.cloud.now, self.current)
             self.recent.begin()
             self.current = dataclasses.replace(
                 self.current, by_shards=self.name in self.world.by_shards)

@@ -23,7 +23,7 @@ LINES = [
      'Members of the ring: a, e (before: a, b): e has come, b is forced '
      'down.'),
     (events.TrustChanged(Trust.FULL, Trust.BLACKOUT, 60.0), 'WARNING',
-     'until all have been in time for 60 s'),
+     'until those of this service are in time again'),
     (events.PeerListDiffers(frozenset('bc'), frozenset('d')), 'WARNING',
      'it leaves out b, c, alive in the same conductor group; it names d, in '
      'another conductor group or shard. The list decides.'),
@@ -120,7 +120,7 @@ MORE = [
     (events.ListingDiffers(frozenset(), True), 'INFO',
      'All services of the ring have the same [ironic_ring] listing.'),
     (events.TrustChanged(Trust.BLACKOUT, Trust.FULL, 60.0), 'INFO',
-     'All heartbeats have been in time for 60 s'),
+     'a service is absent after 60 s of silence, or after twice that'),
     (events.PeerListDiffers(frozenset('b'), frozenset()), 'WARNING',
      'what the services report: it leaves out b, alive in the same conductor '
      'group. The'),

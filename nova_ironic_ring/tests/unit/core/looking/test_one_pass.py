@@ -12,6 +12,7 @@ from oslotest import base
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
@@ -79,11 +80,13 @@ class AskingTestCase(_PassTestCase):
 
     def test_nova(self):
         # Heartbeats may have been missed.
+        self.before.standing = self.this.memory.standing = (
+            observation.Standing(trust=trust.Trust.FULL))
         expected = self.before.copied()
         expected.fail(100.0)
         found = self.break_off(one_pass.Port.NOVA).memory
         self.assertEqual(expected, found)
-        self.assertEqual(100.0, found.confidence.bad_at)
+        self.assertIs(trust.Trust.BLACKOUT, found.standing.trust)
 
     def test_events_are_told_all_the_same(self):
         event = events.NodesBack()
@@ -180,6 +183,46 @@ class TakeTestCase(_PassTestCase):
             [events.InstanceTaken('node', 'i', 'a', True) for _ in places],
             self.this.happened)
         self.recovered.clear()
+
+    def _another(self) -> one_pass.Pass:
+        """Begin what runs at the same time, with a copy of the memory."""
+        return one_pass.Pass(
+            self.this.world, self.this.current, self.this.memory.copied())
+
+    def test_look_that_runs_while_it_is_written(self):
+        """Nova's answer to the look tells nothing of what it did not ask."""
+        self.cloud.instances['i'] = model.Instance('a', 'node', task='t')
+        tried = observation.Tried(
+            model.Takeover('other', 'o', 'a', None, True), 'other', 0.0)
+        self.this.memory.tried['o'] = tried
+
+        def look() -> None:
+            other = self._another()
+            real = self.nova.instances
+
+            def ask(uuids):
+                found = real(uuids)
+                # The pass goes on, and writes the next one meanwhile.
+                del self.this.memory.tried['o']
+                self.this.memory.tried['i'] = mine
+                return found
+            mine = self.this.memory.tried.pop('i')
+            self.nova.instances = ask
+            other.see_what_was_taken()
+            self.nova.instances = real
+            self.assertEqual([], other.taken)
+        self.assertTrue(self._take('node', before=look))
+        self._assert_taken('node')
+
+    def test_look_that_sees_it_first(self):
+        self.cloud.instances['i'] = model.Instance('a', 'node', task='t')
+        other = self._another()
+        self.assertTrue(self._take('node', after=other.see_what_was_taken))
+        # Both know, and one has handed it on and told of it.
+        self.assertEqual(['i'], [each.instance for each in self.recovered])
+        self.assertEqual(self.recovered, self.this.taken)
+        self.assertEqual(self.recovered, other.taken)
+        self.assertEqual(1, len(self.this.happened + other.happened))
 
     @ddt.data('node', 'pool')
     def test_answer(self, place):

@@ -30,7 +30,7 @@ class QuietTestCase(base.PassTestCase):
             'now', 'wall_time', 'tracked', 'longest_gap', 'is_ending',
             'rows_of', 'fingerprints', 'makes_with', 'providers')]
         # An instance that appears during the listing is then known.
-        self.assertEqual(['ring_services', 'nodes', 'instances_of',
+        self.assertEqual(['nodes', 'ring_services', 'instances_of',
                           'disabled', 'has_provider', 'say_member'], asked)
         # Once for the pass, and once for the tracker.
         self.assertEqual(2, self.asked.count('rows_of'))

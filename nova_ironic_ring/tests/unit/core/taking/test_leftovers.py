@@ -378,7 +378,7 @@ class LeftoversTestCase(base.PassTestCase):
         self.assertEqual((None, None), (failed.node, failed.host))
         self.assertIsInstance(failed.reason, ConnectionError)
         # That can wait, and does not stand in the way of a pass.
-        self.assertIsNone(self.memory.confidence.bad_at)
+        self.assertTrue(self.memory.standing.is_trusted)
         self.before.clear()
         self._clean()
         self.assertNotIn(self.gone[0], self.cloud.rows)

@@ -7,7 +7,6 @@ from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers import observation
-from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.taking import rows
 from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.core.values import model
@@ -169,7 +168,6 @@ class BlackoutTestCase(base.PassTestCase):
         self.alive.add('a')
         self.wait(1)
         self.look()
-        self.assertIs(trust.Trust.BLACKOUT, self.memory.standing.trust)
 
     def look(self):
         self.memory = reaction.run(

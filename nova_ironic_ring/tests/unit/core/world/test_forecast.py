@@ -206,8 +206,8 @@ class StartTestCase(base.BaseTestCase):
             'late', clouds.EPOCH.replace(year=2025))
         current = settings.Settings('me')
         memory = forecast.start(cloud, current)
-        self.assertIs(Trust.FULL, memory.confidence.trust)
-        self.assertTrue(memory.confidence.is_started)
+        self.assertIs(Trust.FULL, memory.standing.trust)
+        self.assertTrue(memory.start.is_over)
         self.assertIs(membership.State.ABSENT, membership.state(
             cloud.services['late'], current, memory.watch))
         self.assertEqual(current, memory.settings)

@@ -85,6 +85,7 @@ class BuildsTestCase(base.BaseTestCase):
         super().setUp()
         self.cloud = clouds.Cloud()
         self.cloud.nodes['node'] = clouds.Node()
+        self.cloud.beat('other')
         self.trust = trust.Trust.FULL
         connected = clouds.connect(self.cloud, settings.Settings('me')).world
         self.nova = _Nova(self.cloud, 'me')
@@ -187,8 +188,6 @@ class BuildsTestCase(base.BaseTestCase):
         self.assertEqual(BUILD, self.cloud.instances['other'])
 
     @ddt.data(model.Instance('other', 'node', True),
-              # Nobody knows whether it is the same service.
-              model.Instance('dead', 'node', True),
               model.Instance('other', 'node', task='deleting'),
               model.Instance('Dead', 'node'),
               model.Instance('Dead', 'node', task='rebooting'))
@@ -197,6 +196,17 @@ class BuildsTestCase(base.BaseTestCase):
         self.assertEqual(_Settled(), self._look())
         self.assertEqual(found, self.cloud.instances['new'])
         self.assertEqual({'new'}, self.cloud.allocations['node'])
+
+    def test_build_of_another_that_is_lost(self):
+        """Its owner had the node of it, and died before it had settled."""
+        self.cloud.services['other'] = dataclasses.replace(
+            self.cloud.services['other'], forced_down=True)
+        self._allocate(new=model.Instance('other', 'node', True),
+                       elsewhere=model.Instance('other', 'another', True))
+        settled = self._look()
+        self.assertEqual([events.BuildEnded('node', 'new', 'other')],
+                         settled.happened)
+        self.assertEqual({'elsewhere'}, self.cloud.allocations['node'])
 
     def test_build_that_was_given_up_before(self):
         self._allocate(new=GIVEN_UP)
