@@ -249,10 +249,10 @@ class Service:
             self.resets.do(lambda: upstream.reset_manager(self._driver))
         current = self.read_settings()
         with self.lock:
-            before = self.memory = self.memory.begun(start, current)
-        with self._raising_cause(before):
-            result = passes.run(self.world, before, current, place)
-        self.keep(before, result.memory)
+            self.memory = self.memory.begun(start, current)
+        with self._raising_cause():
+            result = passes.run(self.world, self, current, place)
+        self.keep(result.before, result.memory)
         with self.lock:
             self._work, self._said_at = result.work, self.process.now()
         self.passes += 1
@@ -263,18 +263,16 @@ class Service:
         return result
 
     @contextlib.contextmanager
-    def _raising_cause(self, before: observation.Memory) -> Iterator[None]:
+    def _raising_cause(self) -> Iterator[None]:
         """Raise the error of Nova or Ironic itself, if one does not answer.
 
         What is to be remembered of the failure is kept, and the events until
         then are logged.
-
-        :param before: what was remembered when it began
         """
         try:
             yield
         except one_pass.UnansweredError as error:
-            self.keep(before, error.memory)
+            self.keep(error.before, error.memory)
             self._tell(error.happened)
             assert error.__cause__ is not None
             raise error.__cause__
@@ -299,7 +297,7 @@ class Service:
         :param place: what a place is
         """
         before = self.memory
-        with self._raising_cause(before):
+        with self._raising_cause():
             result = reaction.run(self.world, before, self.settings, place)
         self.keep(before, result.memory)
         with self.lock:
@@ -350,7 +348,7 @@ class Service:
         :param nodes: the UUIDs of the nodes that have changed
         """
         before = self.memory
-        with self._raising_cause(before):
+        with self._raising_cause():
             result = reaction.change(
                 self.world, before, self.settings, place, nodes)
         self.keep(before, result.memory)

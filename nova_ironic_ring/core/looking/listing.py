@@ -45,29 +45,38 @@ class Beginning:
     unasked: frozenset[str] = frozenset()
 
 
-def begin(this: one_pass.Pass) -> Beginning:
-    """Read the nodes, and *then* the services and this one's instances.
+def nodes(this: one_pass.Pass) -> model.Nodes | None:
+    """List the nodes before anything else is read, unless it is by shards.
+
+    :param this: the pass
+    :raises one_pass.UnansweredError: if Ironic did not answer
+    """
+    return None if this.current.by_shards else _nodes(this)
+
+
+def begin(this: one_pass.Pass, found: model.Nodes | None) -> Beginning:
+    """Read the services, and this one's instances.
 
     The listing of nodes takes seconds, or longer than a look at the services
     is valid; and an instance that appears meanwhile is then known to be this
     service's.
 
     :param this: the pass
+    :param found: the nodes, if they were listed before
     :raises one_pass.UnansweredError: if Nova or Ironic did not answer
     """
-    found = None if this.current.by_shards else _nodes(this)
     with this.asking(Port.NOVA):
         is_recorded = look.at_services(this)
     if found is None and this.standing.ring.deal is None:
         found = _nodes(this)
     listed = _list_shards(this) if found is None else _list_all(this, found)
-    nodes = _without_members(this, listed.nodes)
-    _look_at_scope(this, nodes)
-    this.memory.nodes = nodes
-    this.standing.ring.forget(len(nodes))
+    there = _without_members(this, listed.nodes)
+    _look_at_scope(this, there)
+    this.memory.nodes = there
+    this.standing.ring.forget(len(there))
     # The pass sees all changes until then.
     this.memory.changed = ()
-    return Beginning(is_recorded, nodes, listed.mine, _narrowed(this, nodes),
+    return Beginning(is_recorded, there, listed.mine, _narrowed(this, there),
                      listed.unasked)
 
 

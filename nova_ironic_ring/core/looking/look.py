@@ -46,6 +46,8 @@ def at_services(this: one_pass.Pass) -> bool:
     :returns: whether this service has a record
     """
     world, current, memory = this.world, this.current, this.memory
+    # The answer may take long, and is no news of the time until then.
+    asked = world.process.now()
     services = world.nova.ring_services()
     own = next((service for service in services
                 if service.name == current.me), None)
@@ -63,16 +65,14 @@ def at_services(this: one_pass.Pass) -> bool:
         and current.shares(this.said.scope))
     _follow_settings(this)
     was, start = memory.standing, memory.start.look(own)
-    watch = memory.watch.look(services, world.process.now())
+    watch = memory.watch.look(services, asked, world.process.now())
     heartbeat = trust.Heartbeat(
         own, world.process.longest_gap(memory.watch.at))
     is_late = heartbeat.is_late(watch, current)
     trusted = trust.look(start, heartbeat, is_late)
     if is_late:
-        # But of those that were absent before, and have not been heard since.
-        watch = watch.restarted(watch.at, {current.me} | {
-            host for host in was.membership.absent
-            if watch.silence(host) >= current.down_time})
+        watch = watch.after_outage(
+            world.process.now(), was.membership, current)
         memory.agreement = memory.agreement.restarted()
     members = was.membership
     _look_at_work(this, services, watch)
@@ -174,10 +174,12 @@ def read_all_services(this: one_pass.Pass) -> Sequence[model.Service]:
 
     :param this: the pass, which may have begun long before
     """
-    services, memory = this.world.nova.all_services(), this.memory
-    this.services_read_at = this.world.process.now()
+    process, memory = this.world.process, this.memory
+    asked = process.now()
+    services = this.world.nova.all_services()
+    this.services_read_at = asked
     memory.watch = memory.watch.look(
-        services, memory.watch.at, this.services_read_at)
+        services, memory.watch.at, process.now())
     memory.forget_services_but(service.name for service in services)
     members = membership.assess(services, this.current, memory.watch)
     this.alive = frozenset(host for host, state in members.states.items()

@@ -26,13 +26,16 @@ class UnansweredError(Exception):
 
     :ivar memory: what is to be remembered
     :ivar happened: the events for the log, until then
+    :ivar before: what was remembered when it began
     """
 
     def __init__(self, memory: observation.Memory,
-                 happened: Sequence[events.Event]) -> None:
+                 happened: Sequence[events.Event],
+                 before: observation.Memory) -> None:
         super().__init__()
         self.memory = memory
         self.happened = happened
+        self.before = before
 
 
 class Port(enum.Enum):
@@ -105,7 +108,8 @@ class Pass:
                 self.memory.fail(self.world.process.now())
             else:
                 self.memory.end_unanswered()
-            raise UnansweredError(self.memory, self.happened) from error
+            raise UnansweredError(
+                self.memory, self.happened, self.before) from error
 
     @contextlib.contextmanager
     def going_on(self, event: Callable[..., events.Event], *what: object
@@ -129,10 +133,16 @@ class Pass:
         It is a lease: it ends a while after the services were read, and as
         soon as this service's own heartbeat is late for as long.
         """
-        process, since = self.world.process, self.services_read_at
-        return self.standing.trust is not trust.Trust.BLACKOUT and max(
-            process.now() - since, process.longest_gap(since)
-        ) <= trust.lease(self.current)
+        return not self.is_late and (
+            self.world.process.now() - self.services_read_at
+            <= trust.lease(self.current))
+
+    @property
+    def is_late(self) -> bool:
+        """Whether heartbeats of this service have been late since the look."""
+        return self.standing.trust is trust.Trust.BLACKOUT or (
+            self.world.process.longest_gap(self.memory.watch.at)
+            > trust.lease(self.current))
 
     def while_lost(self, wanted: Iterable[_T], host_of: Callable[[_T], str]
                    ) -> Iterator[_T]:

@@ -25,7 +25,6 @@ import dataclasses
 from nova_ironic_ring.core.looking import listing
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.passing import places
-from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
 
@@ -33,14 +32,14 @@ from nova_ironic_ring.core.values import settings
 UnansweredError = one_pass.UnansweredError
 
 
-def run(world: ports.Ports, before: observation.Memory,
+def run(world: ports.Ports, remembering: places.Remembering,
         current: settings.Settings,
         place: places.Places[places.Seen, places.Plan, places.Passed,
                              places.Reacted]) -> places.Passed:
     """Run a pass.
 
     :param world: the ports
-    :param before: what this service remembers, begun
+    :param remembering: has what this service remembers, begun
         (:meth:`~nova_ironic_ring.core.peers.observation.Memory.begun`), which
         is not changed
     :param current: its settings
@@ -48,12 +47,19 @@ def run(world: ports.Ports, before: observation.Memory,
     :raises UnansweredError: if Nova or Ironic did not answer, or all else
         that fails
     """
+    before = remembering.memory
+    this = one_pass.Pass(world, current, before.copied(), before)
+    with this.asking():
+        nodes = listing.nodes(this)
+    # Looks may have seen and done much while the nodes were listed.
+    before = remembering.memory
     this = one_pass.Pass(world, current, before.copied(), before)
     with this.asking():
         this.see_what_was_taken()
-        begun = listing.begin(this)
+        begun = listing.begin(this, nodes)
         seen = place.look(this, begun)
         result = place.take(this, seen, place.decide(this, seen))
     # Nova refuses to start a new service that names instances.
-    return result if begun.is_recorded else dataclasses.replace(
-        result, orphans=frozenset())
+    return dataclasses.replace(
+        result, before=before,
+        orphans=result.orphans if begun.is_recorded else frozenset())

@@ -8,6 +8,7 @@ With the ring driver a place is a node, with the pool driver a pool of nodes.
 from collections.abc import Sequence
 import dataclasses
 from typing import Generic
+from typing import Protocol
 from typing import TypeVar
 
 from nova_ironic_ring.core.deciding import events
@@ -26,12 +27,23 @@ class Result:
     :ivar memory: what is to be remembered
     :ivar taken: the instances that this service has taken over
     :ivar happened: the events for the log
+    :ivar before: what was remembered when it began
     """
 
     memory: observation.Memory = dataclasses.field(
         default_factory=observation.Memory)
     taken: Sequence[model.Takeover] = ()
     happened: Sequence[events.Event] = ()
+    before: observation.Memory = dataclasses.field(
+        default_factory=observation.Memory, kw_only=True)
+
+
+class Remembering(Protocol):
+    """Whoever remembers something for a service; a memory itself does."""
+
+    @property
+    def memory(self) -> observation.Memory:
+        """What is remembered now."""
 
 
 @dataclasses.dataclass(frozen=True)

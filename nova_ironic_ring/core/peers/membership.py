@@ -161,6 +161,31 @@ class Watch(merging.Merged):
             host: heard if host in but else _Heard(heard.last_seen, at)
             for host, heard in self._heard.items()})
 
+    def after_outage(self, at: float, known: 'Membership',
+                     current: settings.Settings) -> 'Watch':
+        """Return the watch when heartbeats may have been lost.
+
+        Each is watched as if it was first seen now, but this service's own.
+        Who was absent before stays absent until it is heard, and is not nearer
+        to being dead for the time in which nobody could hear it.
+
+        :param at: the present time, in seconds
+        :param known: what the services were before
+        :param current: this service's settings
+        """
+        usual, longer = patiences(current.down_time)
+        heard = {}
+        for host, each in self._heard.items():
+            longest = usual if each.has_moved else longer
+            if host == current.me:
+                heard[host] = each
+            elif host in known.absent and self.at - each.since >= longest:
+                heard[host] = dataclasses.replace(
+                    each, since=max(each.since, at - longest))
+            else:
+                heard[host] = _Heard(each.last_seen, at)
+        return Watch(self.at, heard)
+
     def among(self, hosts: Container[str]) -> 'Watch':
         """Return the watch over some of the services.
 

@@ -370,6 +370,11 @@ class Memory:
     changed: tuple[str, ...] = ()
     empty: model.Scope | None = None
 
+    @property
+    def memory(self) -> 'Memory':
+        """This very memory, for who remembers in the same one all the time."""
+        return self
+
     def copied(self) -> 'Memory':
         """Return a copy, which shares nothing changed in place but tried."""
         return dataclasses.replace(
@@ -448,6 +453,9 @@ class Memory:
         """
         self.end_unanswered()
         self.waits = {}
+        if self.settings is not None:
+            self.watch = self.watch.after_outage(
+                at, self.standing.membership, self.settings)
         if self.standing.is_trusted:
             self.standing = dataclasses.replace(
                 self.standing, trust=Trust.BLACKOUT)

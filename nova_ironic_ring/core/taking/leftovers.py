@@ -173,8 +173,9 @@ def _end_reserved(this: one_pass.Pass, lost: _Lost, nodes: model.Nodes
         uuid: node for node in lost.rows
         if (uuid := nodes.get(node)) is not None
         and owner(node) == this.current.me}
-    for uuid, instance in (
-            nova.instances(reserved) if reserved else {}).items():
+    for uuid, instance in this.while_lost(
+            (nova.instances(reserved) if reserved else {}).items(),
+            lambda each: lost.host):
         node = reserved[uuid]
         if instance.host is not None or not instance.is_offloaded:
             continue

@@ -58,6 +58,8 @@ def remove(this: one_pass.Pass, rows: Mapping[str, model.Row]) -> None:
     """
     gone, tried, pooled = [], list[str](), this.memory.pooled
     for node, row in list(rows.items())[:takeover.MOST]:
+        if row.owner_name != this.current.me and not this.is_valid:
+            continue
         with this.going_on(events.RecordNotRemoved, node, row.owner):
             if this.world.placement.drop_provider(node):
                 # Before the row is deleted, whose answer may be lost.

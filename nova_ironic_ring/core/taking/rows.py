@@ -82,8 +82,11 @@ def take(this: one_pass.Pass, steps: Mapping[str, planner.Step]) -> Moved:
         # Each pass updates each node, so the tracker has them at once.
         return moved
     while wanted:
-        if not this.is_valid:
+        if this.is_late:
             return Moved(moved.taken, moved.lost.union(wanted))
+        if not this.is_valid:
+            # The tracker looks again, when a look has renewed the view.
+            return moved
         batch, wanted = wanted[:_BATCH], wanted[_BATCH:]
         try:
             found = _take(this, {node: steps[node] for node in batch})
@@ -125,6 +128,9 @@ def _take(this: one_pass.Pass, steps: Mapping[str, planner.Step]) -> Moved:
     if not chosen:
         return Moved(lost=frozenset(lost))
     kept_away = world.placement.disabled() & chosen.keys()
+    if not this.is_valid:
+        # All that was asked may have taken long.
+        return Moved(lost=frozenset(steps))
     for node in chosen:
         # Its former owner may have changed the provider since Nova cached it.
         world.placement.forget_provider(node)

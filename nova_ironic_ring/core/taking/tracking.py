@@ -99,7 +99,7 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step,
         world.placement.forget_provider(node)
         return []
     if rows.can_move(step) and not consenting.may_take(this) or (
-            seen is not None and row is None and not this.is_valid):
+            seen is not None and row is None and this.is_late):
         raise NodeLostError(node)
     if claimed.instance is not None:
         found = world.nova.instances([claimed.instance]).get(claimed.instance)
@@ -110,6 +110,9 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step,
         raise NodeLostError(node)
     if claimed.is_handed_over and world.placement.consumers(node):
         # Its owner is to build on it.
+        raise NodeLostError(node)
+    if rows.can_move(step) and not this.is_valid:
+        # All that was asked may have taken long.
         raise NodeLostError(node)
     # If the former owner's record was deleted, so was the provider. Nova's
     # cache would not show that for minutes.

@@ -286,6 +286,12 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
     for uuid, instance in world.nova.instances(sorted(consumers)).items():
         with this.going_on(
                 events.BuildNotEnded, left.node, uuid, left.host):
+            if instance.host_name == this.current.me:
+                consumers.discard(uuid)
+                continue
+            if instance.host is not None and not this.standing.is_trusted:
+                # It cannot be known now whether anybody builds it.
+                continue
             host = instance.host or left.host
             # The owner that has died may have had the node of another that
             # had, and have had no time to settle this.

@@ -744,14 +744,13 @@ class Host:
             self._begin()
             self._asked = self.process.now()
             self._came, self._moved = {}, frozenset()
-            before = self.memory = self.memory.begun(
-                self.process.now(), current)
+            self.memory = self.memory.begun(self.process.now(), current)
             try:
-                result = passes.run(self.ports, before, current, PLACES)
+                result = passes.run(self.ports, self, current, PLACES)
             except passes.UnansweredError as error:
-                self._fail(before, error)
+                self._fail(error)
                 return
-            self.keep(before, result.memory)
+            self.keep(result.before, result.memory)
             result = dataclasses.replace(result, changes=dataclasses.replace(
                 result.changes,
                 unchanged=result.changes.unchanged | self._moved))
@@ -792,7 +791,7 @@ class Host:
             result = reaction.run(
                 self.ports, before, self.settings, PLACES)
         except passes.UnansweredError as error:
-            self._fail(before, error)
+            self._fail(error)
             return
         self.keep(before, result.memory)
         self.came_here(result.steps, result.moved)
@@ -832,7 +831,7 @@ class Host:
                             steps.get(node),
                             node in self.process.tracked())])
             except passes.UnansweredError as error:
-                self._fail(before, error)
+                self._fail(error)
                 return
             self.keep(before, result.memory)
         for node in result.places:
@@ -860,10 +859,9 @@ class Host:
         self.process.untracked |= moved
         self.result = self.result.joined(steps, self.memory)
 
-    def _fail(self, before: observation.Memory, error: passes.UnansweredError
-              ) -> None:
+    def _fail(self, error: passes.UnansweredError) -> None:
         """Keep what is known of a pass, or a look, that has failed."""
-        self.keep(before, error.memory)
+        self.keep(error.before, error.memory)
         self.world.writes.told(self, error.happened)
 
     def recover(self, uuid: str) -> None:

@@ -458,7 +458,7 @@ class Service:
             result = reaction.run(
                 self.ports, before, self.current, self.places)
         except one_pass.UnansweredError as error:
-            self._fail(before, error)
+            self._fail(error)
             return
         self._keep(before, result.memory)
         self._came |= {each.instance for each in result.taken}
@@ -470,13 +470,12 @@ class Service:
         """Remember what was changed in a copy of the memory."""
         self.memory = self.memory.merged(before, after)
 
-    def _fail(self, before: observation.Memory,
-              error: one_pass.UnansweredError) -> None:
+    def _fail(self, error: one_pass.UnansweredError) -> None:
         """Keep what is known of a pass, or a look, that has failed."""
         self.world.check(
             isinstance(error.__cause__, writes.Unreachable),
             f'{error.__cause__!r}')
-        self._keep(before, error.memory)
+        self._keep(error.before, error.memory)
         self.world.writes.told(self, error.happened)
 
     def _took(self, taken: model.Takeover) -> None:
@@ -510,18 +509,18 @@ class Service:
     def _pass(self) -> None:
         with self._in_turn():
             self._came = frozenset()
-            before = self.memory = self.memory.begun(
+            self.memory = self.memory.begun(
                 self.world.cloud.now, self.current)
             self.recent.begin()
             self.current = dataclasses.replace(
                 self.current, by_shards=self.name in self.world.by_shards)
             try:
                 result = passes.run(
-                    self.ports, before, self.current, self.places)
+                    self.ports, self, self.current, self.places)
             except one_pass.UnansweredError as error:
-                self._fail(before, error)
+                self._fail(error)
                 return
-            self._keep(before, result.memory)
+            self._keep(result.before, result.memory)
             self.result = result.joined(self._came, self.memory)
             self.recent.end()
         self.world.writes.told(self, self.result.happened)

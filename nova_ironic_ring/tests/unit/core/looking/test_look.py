@@ -6,6 +6,7 @@ import fixtures
 
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.peers.trust import Trust
 from nova_ironic_ring.core.values import model
@@ -125,6 +126,44 @@ class TrustTestCase(base.PassTestCase):
         self.assertRaises(passes.UnansweredError, self.decide)
         self.assertEqual(taken, {
             each.node for each in self.happened(events.NodeTaken)})
+
+    def test_nova_that_does_not_answer_makes_all_unheard(self):
+        self.alive.remove('b')
+        self.wait(50)
+        self.before['ring_services'] = _fail
+        self.assertRaises(passes.UnansweredError, self.decide)
+        self.configure(handover_timeout=9999)
+        before = self.owned()
+        self.assertEqual(before, self.run_passes(115, 5))
+        self.assertEqual(desired('me', 'a'), self.run_passes(5, 5))
+
+    def test_answer_that_takes_long_is_no_silence(self):
+        before = self.owned()
+        self.run_passes(20, 10)
+
+        def stand_still():
+            self.cloud.now += 58
+        # Heartbeats go on meanwhile, and the answer is as old as the request.
+        self.before['ring_services'] = stand_still
+        self.wait(5)
+        self.assertEqual(before, self.run_pass())
+        self.assertTrue(self._trusts())
+        self.assertEqual({'me', 'a', 'b'},
+                         self.memory.standing.membership.members)
+        self.assertEqual(self.cloud.now - 58, self.memory.watch.at)
+        self.assertFalse(self.between().is_valid)
+
+    def test_heartbeats_that_were_late_since_the_look(self):
+        """What was read since does not renew the view."""
+        self.run_pass()
+        at = self.memory.watch.at
+        self.wait(30)
+        self.tracker.process.longest_gap = lambda since: (
+            36.0 if since <= at else 0.0)
+        this = self.between()
+        self.assertFalse(this.is_valid)
+        look.at_all_services(this)
+        self.assertFalse(this.is_valid)
 
     def test_one_that_was_absent_before_stays_absent(self):
         self.alive.remove('b')

@@ -4,6 +4,10 @@ import dataclasses
 
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.passing import node_places
+from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers.trust import Trust
 from nova_ironic_ring.core.values import member
@@ -34,6 +38,24 @@ class QuietTestCase(base.PassTestCase):
                           'disabled', 'has_provider', 'say_member'], asked)
         # Once for the pass, and once for the tracker.
         self.assertEqual(2, self.asked.count('rows_of'))
+
+    def test_looks_while_the_nodes_are_listed(self):
+        """What they have seen is not told, nor taken back, by the pass."""
+        self.run_pass()
+        self.force_down('b')
+
+        def look_meanwhile():
+            this = one_pass.Pass(
+                self.tracker.world, self.current, self.memory.copied())
+            look.between_passes(this)
+            self.memory = this.memory
+        self.before['nodes'] = look_meanwhile
+        result = passes.run(self.tracker.world, self, self.current,
+                            node_places.Nodes())
+        self.assertIs(self.memory, result.before)
+        self.assertEqual({'me', 'a'},
+                         result.memory.standing.membership.members)
+        self.assertNotIn(events.MembersChanged, map(type, result.happened))
 
     def test_own_nodes_are_listed(self):
         self.assertEqual(desired('me', 'a', 'b'), self.run_pass())

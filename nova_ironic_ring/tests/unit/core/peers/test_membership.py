@@ -389,6 +389,36 @@ class DeadTestCase(base.BaseTestCase):
             frozenset(), {'a': state}).is_lost('A'))
 
 
+class OutageTestCase(base.BaseTestCase):
+    """Heartbeats may have been lost: for how long nothing was heard."""
+
+    CURRENT = settings.Settings('me', 60)
+    KNOWN = membership.Membership(states={
+        'b': State.ABSENT, 'c': State.ABSENT, 'd': State.ABSENT})
+
+    def setUp(self):
+        super().setUp()
+        watch = Watch()
+        # b and c have been heard by this process, and c just now.
+        for at, beats in (0, 'abcd'), (10, 'abc'), (500, 'c'):
+            watch = watch.look([
+                _service(host, at if host in beats else 0 if host == 'd'
+                         else 10) for host in ('me', *'abcd')], at)
+        self.watch = watch.after_outage(500, self.KNOWN, self.CURRENT)
+
+    def test_silences(self):
+        for host, silence in (('a', 0), ('b', 60), ('c', 0), ('d', 120),
+                              ('me', 500)):
+            with self.subTest(host=host):
+                self.assertEqual(silence, self.watch.silence(host))
+
+    def test_who_is_absent(self):
+        watch = self.watch.look((), 560)
+        self.assertEqual({'b', 'd'}, {
+            host for host in 'abcd'
+            if watch.is_absent(_service(host, 0), 60)})
+
+
 class WorkTestCase(base.BaseTestCase):
     """Whose passes have failed for long, by what this process has watched."""
 

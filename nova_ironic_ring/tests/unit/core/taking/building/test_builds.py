@@ -208,6 +208,21 @@ class BuildsTestCase(base.BaseTestCase):
                          settled.happened)
         self.assertEqual({'elsewhere'}, self.cloud.allocations['node'])
 
+    def test_own_build_of_a_service_that_is_forced_down(self):
+        self.cloud.beat('me')
+        self.cloud.services['me'] = dataclasses.replace(
+            self.cloud.services['me'], forced_down=True)
+        mine = model.Instance('me', 'node', True, 'spawning')
+        self._allocate(new=mine)
+        self.assertEqual(_Settled(), self._look())
+        self.assertEqual(mine, self.cloud.instances['new'])
+
+    def test_build_of_another_while_nobody_is_trusted(self):
+        self.trust = trust.Trust.BLACKOUT
+        self._allocate(new=model.Instance('other', 'node', True))
+        self.assertEqual([{'new'}], [
+            each.consumers for each in self._look().left])
+
     def test_build_that_was_given_up_before(self):
         self._allocate(new=GIVEN_UP)
         self.assertEqual(_Settled(), self._look())
