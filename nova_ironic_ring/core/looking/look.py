@@ -193,6 +193,17 @@ def read_all_services(this: one_pass.Pass) -> Sequence[model.Service]:
     return services
 
 
+def renew(this: one_pass.Pass) -> None:
+    """Look at the services again if much was asked since the last look.
+
+    Otherwise a pass in which everything takes long would take nothing.
+
+    :param this: the pass, or the look between two
+    """
+    if not this.is_valid and not this.is_late:
+        read_all_services(this)
+
+
 def at_all_services(this: one_pass.Pass) -> observation.Others:
     """Look at all services of Nova, also those that are not in the ring.
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.taking import tracking
@@ -33,6 +34,7 @@ def claim(this: one_pass.Pass, rows: Mapping[str, model.Row],
         each for each in claims.happened
         if not isinstance(each, events.NodeOffered))
     taken: set[str] = set()
+    look.renew(this)
     for node, step in this.while_current(claims.steps.items()):
         if not step.decision.lists or len(taken) >= takeover.MOST:
             continue

@@ -139,6 +139,7 @@ def _take_out(this: one_pass.Pass, tried: Collection[model.Takeover],
     nova = this.world.nova
     rows = nova.rows(sorted(each.node for each in tried))
     found = nova.instances(each.instance for each in tried)
+    look.renew(this)
     for each in this.while_lost(tried, lambda each: each.host):
         row, instance = rows.get(each.node), found.get(each.instance)
         if instance is None or instance.host != each.host or (

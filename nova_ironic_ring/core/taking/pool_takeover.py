@@ -21,6 +21,7 @@ import functools
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import pool_plan
 from nova_ironic_ring.core.looking import consumers
+from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking.building import builds
@@ -207,6 +208,7 @@ class _Taking:
         self.allocated |= allocated
         if allocated:
             self._own.make_room(this.world.placement, name, len(allocated))
+        look.renew(this)
         for each, instance in this.while_lost(
                 batch, lambda one: '' if one[0].consents else one[0].host):
             # Where it fails, the next pass sees how far it has come.

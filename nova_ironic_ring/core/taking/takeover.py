@@ -13,6 +13,7 @@ import itertools
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
@@ -88,6 +89,7 @@ def _follow(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
     found = nova.instances(each.instance for each in tried)
     said = nova.members(sorted({each.host for each in tried}))
     ring = this.standing.ring.fingerprint(current.scope)
+    look.renew(this)
     for each in this.while_current(tried):
         instance = found.get(each.instance)
         owner = said.get(model.canonical(each.host), model.Member())
@@ -126,6 +128,7 @@ def _fail_over(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
     ), MOST))
     found = nova.instances(each.instance for each in batch)
     this.memory.without_row = without_row
+    look.renew(this)
     for each in this.while_lost(batch, lambda each: each.host):
         # If it fails, the next pass sees how far it has come.
         with this.going_on(
