@@ -404,6 +404,7 @@ class Tracker(clouds.Tracker):
         rules.row_taken(self._service, node, owner)
         self._service.meet('record', 'after')
         self._service.world.writes.answer(self._service, 'record')
+        self._service.recorded_at[node] = self._service.world.now
 
 
 @dataclasses.dataclass
@@ -498,6 +499,8 @@ class Host:
             for run in (self._live, self._react_on, self._look_on))
         #: When it last asked Ironic, in seconds.
         self._asked: float | None = None
+        #: When its tracker began to track each node, in seconds.
+        self.recorded_at: dict[str, float] = {}
         #: What looks and builds have decided since the last pass began, by
         #: the UUID of the node, and the nodes that they have recorded.
         self._came: dict[str, planner.Step] = {}

@@ -571,8 +571,10 @@ class Invariants:
                                 f'{short(node)}, with its own {uuid}')
         for node in host.process.tracked_nodes:
             row = self.cloud.rows.get(node)
+            # A look may have begun before, stood still, and end after it.
             if (row is None or model.canonical(row.owner) != host.me) and (
-                    self._row_since[node] < host.cleaned_at):
+                    self._row_since[node] < host.cleaned_at
+                    and host.recorded_at.get(node, 0) < host.cleaned_at):
                 self.world.fail(f'{host.name} tracks node {short(node)}, '
                                 'and it is not its own')
         self._check_unowned()
