@@ -72,10 +72,8 @@ class RingService(service.Service):
                 self._pace.room(self.settings, is_first)))
         made = self.ironic.for_nova(result.listed)
         with self.lock:
-            result = dataclasses.replace(result, changes=dataclasses.replace(
-                result.changes,
-                unchanged=result.changes.unchanged | self._moved))
-            self.result = result.joined(self._came, self.memory)
+            self.result = result.joined(
+                self._came, self.memory, self._moved)
             # The tracker deletes the record of a node that is left out.
             self._replace({
                 node: known for node, known in self.nodes.items()
@@ -84,7 +82,7 @@ class RingService(service.Service):
             self._new = new_nodes.NewNodes(self.result.plan.steps.values())
             # Whether the tracker tracks them or not: it may still drop some,
             # if Nova reads from a database that lags behind.
-            self.process.untracked = result.changes.unchanged
+            self.process.untracked = self.result.changes.unchanged
         return self.result
 
     def nodes_of_builds(self, nodes: Collection[str]) -> Collection[str]:

@@ -51,7 +51,8 @@ class PassResult(places.PassResult):
     changes: updates.Changes = updates.Changes()
 
     def joined(self, steps: Mapping[str, planner.Step],
-               memory: observation.Memory) -> 'PassResult':
+               memory: observation.Memory,
+               moved: frozenset[str] = frozenset()) -> 'PassResult':
         """Return the result with the nodes that have come meanwhile.
 
         Looks and builds take nodes while the pass asks.
@@ -59,10 +60,13 @@ class PassResult(places.PassResult):
         :param steps: what they have decided since the pass began, by the UUID
             of the node
         :param memory: what is remembered after the pass and the looks
+        :param moved: those of the nodes that the tracker need not update
         """
         listed = {node: memory.nodes.get(node) for node in steps}
         return dataclasses.replace(
             self, memory=memory, plan=self.plan.having(steps),
+            changes=dataclasses.replace(
+                self.changes, unchanged=self.changes.unchanged | moved),
             listed={**listed, **self.listed},
             orphans=self.orphans.difference(
                 instance for instance in listed.values() if instance))

@@ -174,12 +174,12 @@ class Watch(merging.Merged):
         :param current: this service's settings
         """
         usual, longer = patiences(current.down_time)
-        heard = {}
+        heard, absent = {}, known.with_state(State.ABSENT)
         for host, each in self._heard.items():
             longest = usual if each.has_moved else longer
             if host == current.me:
                 heard[host] = each
-            elif host in known.absent and self.at - each.since >= longest:
+            elif host in absent and self.at - each.since >= longest:
                 heard[host] = dataclasses.replace(
                     each, since=max(each.since, at - longest))
             else:
@@ -423,11 +423,6 @@ class Membership:
         :param host: its name, in any case
         """
         return self.state(host).is_lost
-
-    @property
-    def absent(self) -> frozenset[str]:
-        """The canonical names of the services that are absent."""
-        return self.with_state(State.ABSENT)
 
     def is_dead(self, host: str, failover_after: float) -> bool:
         """Return whether a service is dead: its instances may be taken.

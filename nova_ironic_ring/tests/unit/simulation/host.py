@@ -754,10 +754,8 @@ class Host:
                 self._fail(error)
                 return
             self.keep(result.before, result.memory)
-            result = dataclasses.replace(result, changes=dataclasses.replace(
-                result.changes,
-                unchanged=result.changes.unchanged | self._moved))
-            self.result = result.joined(self._came, self.memory)
+            self.result = result.joined(
+                self._came, self.memory, self._moved)
             self.activity.steps = {}
         self.world.writes.told(self, self.result.happened)
         self.world.rules.planned(self, result)

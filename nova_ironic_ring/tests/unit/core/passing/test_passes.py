@@ -4,11 +4,14 @@ import dataclasses
 
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers.trust import Trust
 from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import model
@@ -56,6 +59,21 @@ class QuietTestCase(base.PassTestCase):
         self.assertEqual({'me', 'a'},
                          result.memory.standing.membership.members)
         self.assertNotIn(events.MembersChanged, map(type, result.happened))
+
+    def test_nodes_that_come_meanwhile(self):
+        step = planner.Step(Decision.TAKE_ABANDONED, 'so')
+        found = node_places.PassResult(
+            listed={'mine': None}, orphans=frozenset('io'),
+            changes=updates.Changes(frozenset({'mine'}))).joined(
+                {'came': step, 'moved': step},
+                observation.Memory(nodes={'came': 'i'}), frozenset({'moved'}))
+        self.assertEqual({'mine': None, 'came': 'i', 'moved': None},
+                         found.listed)
+        self.assertEqual({'came': step, 'moved': step}, found.plan.steps)
+        self.assertEqual(frozenset('o'), found.orphans)
+        # The tracker updates what it is still to record, and nothing else.
+        self.assertEqual(['came'], [
+            node for node in found.listed if found.changes.needs_update(node)])
 
     def test_own_nodes_are_listed(self):
         self.assertEqual(desired('me', 'a', 'b'), self.run_pass())
