@@ -149,22 +149,22 @@ class Collector(registry.Collector):
                      len(ring.failing()))
 
     def _services(self) -> Iterator[core.Metric]:
-        standing = self._ring.memory.standing
+        known = self._ring.memory.view
         counts = dict.fromkeys(membership.State, 0)
-        for state in standing.membership.states.values():
+        for state in known.peers.values():
             counts[state] += 1
         yield _labelled(core.GaugeMetricFamily, 'services',
                         'Services, by what they are to this one.', 'state',
                         _by_name(counts))
         yield _gauge('members', 'Members of the ring.',
-                     len(standing.ring.members))
+                     len(known.members))
 
     def _guards(self) -> Iterator[core.Metric]:
         memory = self._ring.memory
         yield _labelled(
             core.GaugeMetricFamily, 'trust',
             'How far this service goes by what it sees of the others.',
-            'trust', {each.name: each is memory.standing.trust
+            'trust', {each.name: each is memory.view.trust
                       for each in trust.Trust})
         age = self._ring.process.heartbeats.age()
         # Probes read it as the sign that the service has started.

@@ -152,6 +152,12 @@ class RingService(service.Service):
 
     def react(self) -> Sequence[str]:
         result = self._look(_NODES)
+        self._came_here(result.steps)
+        return list(result.steps)
+
+    def take_free(self) -> Sequence[str]:
+        result = self._between_passes(lambda before: node_places.take_free(
+            self.world, before, self.settings))
         self._came_here(result.steps, result.moved)
         return [node for node in result.steps if node not in result.moved]
 

@@ -28,18 +28,18 @@ def make(ring: service.Service, recovering: int = 0) -> Report:
         'settings': (dataclasses.asdict(ring.settings)
                      if ring.has_settings else {}),
         'services': {host: state.value for host, state
-                     in sorted(memory.standing.membership.states.items())},
+                     in sorted(memory.view.peers.items())},
         'ring': {
             'members': ', '.join(sorted(
-                memory.standing.ring.members)) or 'none',
-            'partitions': memory.standing.ring.partitions},
+                memory.view.members)) or 'none',
+            'partitions': memory.view.ring.partitions},
         'last pass': {
             'ended at': f'{ring.ended.at:%Y-%m-%d %H:%M:%S} UTC',
             'took': f'{ring.ended.seconds:.2f} s',
             **ring.summary(),
         } if ring.ended else {},
         'guards': {
-            'trust': memory.standing.trust.value,
+            'trust': memory.view.trust.value,
             'too many nodes have vanished': (
                 'yes' if memory.vanished.is_closed else 'no'),
             'another ring on': ', '.join(

@@ -32,7 +32,6 @@ from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import providers
 from nova_ironic_ring.compute.recording import history
 from nova_ironic_ring.compute.recording import log
-from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import orphans
 from nova_ironic_ring.core.looking import changes
@@ -286,8 +285,7 @@ class Service:
         """
         happened = list(happened)
         log.write(happened, seconds)
-        self.history.write(happened, audit.View(
-            self.settings.host, self.memory.standing.membership))
+        self.history.write(happened, self.settings.host, self.memory.view)
 
     def _look(self, place: places.Places[places.Seen, places.Plan,
                                          places.Passed, places.Reacted]
@@ -296,16 +294,24 @@ class Service:
 
         :param place: what a place is
         """
-        before = self.memory
-        with self._raising_cause():
-            result = reaction.run(self.world, before, self.settings, place)
-        self.keep(before, result.memory)
+        result = self._between_passes(lambda before: reaction.run(
+            self.world, before, self.settings, place))
         with self.lock:
             if result.said is not None and self._work.said is not None:
                 # For what is said while a pass takes long.
                 self._work = dataclasses.replace(
                     self._work, said=dataclasses.replace(
                         self._work.said, ring=result.said.ring))
+        return result
+
+    def _between_passes(self, act: Callable[[observation.Memory],
+                                            places.Reacted]
+                        ) -> places.Reacted:
+        """Do something between two passes, keep and log what comes of it."""
+        before = self.memory
+        with self._raising_cause():
+            result = act(before)
+        self.keep(before, result.memory)
         self._tell(result.happened)
         return result
 
@@ -430,7 +436,7 @@ class Service:
         """
         found = frozenset(tree.data(name).aggregates)
         wanted = self._aggregates.wanted(
-            self.settings, found, self.memory.standing.membership.states)
+            self.settings, found, self.memory.view.states)
         if wanted is None:
             wanted = self.known_aggregates(found)
         if wanted != found:
@@ -495,6 +501,16 @@ class Service:
     def run_pass(self) -> places.PassResult:
         """Run a pass."""
         raise NotImplementedError()
+
+    def take_free(self) -> Sequence[str]:
+        """Take free nodes between two passes, by the last look.
+
+        A pass or a look may run at the same time.
+
+        :returns: the compute nodes that no pass has listed yet, and that the
+            resource tracker is to track
+        """
+        return ()
 
     def react(self) -> Sequence[str]:
         """Look at the services between two passes.

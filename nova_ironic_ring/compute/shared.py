@@ -38,6 +38,7 @@ from nova_ironic_ring.compute.pools import on_node
 from nova_ironic_ring.compute import reactions
 from nova_ironic_ring.compute import report
 from nova_ironic_ring.compute import service
+from nova_ironic_ring.compute import takes
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.process import sigterm
 
@@ -87,9 +88,13 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             lambda taken: self.ring_recovery.start(taken))
         #: The builds that are for one node.
         self.ring_named_nodes = named_nodes.NamedNodes()
-        #: Looks at the other services between two passes.
+        #: Take free nodes, and look at the other services, between two
+        #: passes.
+        self.ring_takes = takes.Takes(
+            self, self.ring_service, self._take_free)
         self.ring_reactions = reactions.Reactions(
-            self, self.ring_service, self._look_between_passes)
+            self, self.ring_service, self._look_between_passes,
+            self.ring_takes)
         #: The instances that are being unshelved, by UUID, each on the node
         #: that is reserved for it.
         self._unshelved: dict[str, on_node.OnNode] = {}
@@ -145,6 +150,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         upstream.guard_evacuations(self, evacuations.refuse)
         upstream.before_each_start(self, self._settle_at_start)
         upstream.update_in_turn(self)
+        upstream.when_started(self, self.ring_takes.start)
         upstream.when_started(self, self.ring_reactions.start)
         upstream.when_started(self, self.ring_changes.start)
 
@@ -295,6 +301,14 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         """
         with limits.haste():
             return self.ring_service.react()
+
+    def _take_free(self) -> Sequence[str]:
+        """Take free nodes that were found to be for this service.
+
+        :returns: the compute nodes that no pass has listed yet
+        """
+        with limits.haste():
+            return self.ring_service.take_free()
 
     def _look_for_changes(self) -> Sequence[str]:
         """Look which nodes have changed in Ironic since they were listed.

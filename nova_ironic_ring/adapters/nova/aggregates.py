@@ -174,7 +174,7 @@ class Aggregates:
         # one with another driver there may be a thousand.
         now = timeutils.utcnow(with_timezone=True)
         silent = {service.name: service.host
-                  for service in self._nova.all_services()
+                  for service in self._nova.services()
                   if service.name in names and (
                       service.disabled or service.forced_down
                       or membership.is_late(

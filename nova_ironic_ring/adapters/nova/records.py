@@ -5,6 +5,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Mapping, Sequence
 import contextlib
+import dataclasses
 
 from nova.compute import task_states
 from nova.compute import vm_states
@@ -62,7 +63,7 @@ class Nova:
         self._context = context
         self._host = host
         self._is_up = liveness()
-        #: A row of each service in the ring that has no member record.
+        #: A row of each service without a member record, by canonical name.
         self._samples: dict[str, str] = {}
         #: The nodes on which builds of other services have failed, by their
         #: latest reports; by the UUID of the node.
@@ -75,42 +76,34 @@ class Nova:
         self.own_rows: list[objects.ComputeNode] = []
         #: The UUID of the first of them, which Nova mirrors aggregates to.
         self.first: str | None = None
-        #: A row of each service that is not in the ring, likewise.
-        self._others: dict[str, str] = {}
 
     @property
     def context(self) -> nova_context.RequestContext:
         """A context with the rights of an administrator."""
         return self._context or nova_context.get_admin_context()
 
-    def ring_services(self) -> list[model.Service]:
-        # Nova's own answer counts deleted rows as well, so that a host that
-        # has another driver by now is in it. It may go with Nova's own ring.
-        ask = getattr(objects.ServiceList, 'get_all_computes_by_hv_type', None)
-        services = (
-            ask(self.context, fields.HVType.IRONIC) if ask is not None
-            else objects.ServiceList.get_by_binary(
-                self.context, 'nova-compute', include_disabled=True))
-        enabled = [each for each in services if not each.disabled]
+    def services(self) -> list[model.Service]:
+        found = objects.ServiceList.get_by_binary(
+            self.context, 'nova-compute', include_disabled=True)
         # The own one says what this service needs after a restart.
-        records = self._records({
-            self._host or CONF.host, *(each.host for each in enabled)})
-        said, self._samples = self._said(
-            records, [each.host for each in enabled], self._samples)
+        rows = self._records({
+            self._host or CONF.host, *(each.host for each in found)})
         me = model.canonical(self._host or CONF.host)
         self.failures = failures.merged(*(
             stats.read_failures(row.stats, row.host)
-            for host, row in records.items() if host != me))
-        if me in records:
+            for host, row in rows.items() if host != me))
+        if me in rows:
             self.own_failures = stats.read_failures(
-                records[me].stats, records[me].host)
-        return [self._service(each).saying(found) for each in enabled
-                if (found := said.get(model.canonical(each.host)))]
+                rows[me].stats, rows[me].host)
+        said = _said(rows)
+        ironic = said.keys() | self._with_nodes([
+            each for each in found if model.canonical(each.host) not in said])
+        return [dataclasses.replace(each, is_ironic=each.name in ironic
+                                    ).saying(said.get(each.name))
+                for each in map(self._service, found)]
 
     def members(self, hosts: Collection[str]) -> dict[str, model.Member]:
-        said, self._others = self._said(
-            self._records(hosts), hosts, self._others)
-        return said
+        return _said(self._records(hosts))
 
     def say_member(self, said: ports.Saying) -> None:
         for row in self._records([said.current.host]).values():
@@ -124,10 +117,6 @@ class Nova:
         """
         return stats.say_member(said) | stats.say_failures(
             said.current.host, self.failures_to_say())
-
-    def all_services(self) -> list[model.Service]:
-        return list(map(self._service, objects.ServiceList.get_by_binary(
-            self.context, 'nova-compute', include_disabled=True)))
 
     def service(self, host: str) -> model.Service | None:
         try:
@@ -386,27 +375,27 @@ class Nova:
                 if model.canonical(row.host) == wanted[row.uuid]
                 and member.is_member(row.hypervisor_hostname)}
 
-    def _said(self, records: Mapping[str, objects.ComputeNode],
-              hosts: Iterable[str], samples: Mapping[str, str]) -> tuple[
-                  dict[str, model.Member], dict[str, str]]:
-        """Return what services that run an ironic driver say.
+    def _with_nodes(self, services: Sequence[objects.Service]
+                    ) -> frozenset[str]:
+        """Return the services without a member record that have ironic nodes.
 
-        :param records: the member records, by canonical name
-        :param hosts: the names of the services
-        :param samples: the UUID of a row of each service without a record, as
-            it was read before, by canonical name
-        :returns: that, by canonical name; and the samples for the next time
+        :param services: all services without one
+        :returns: canonical names
         """
-        left = {model.canonical(host): host for host in hosts}
-        left = {name: host for name, host in left.items()
-                if name not in records}
-        rows = self._read_samples(samples, left) if left else {}
-        return {
-            **{name: stats.read_member(row.stats, row.host)
-               for name, row in records.items()},
-            **{name: model.Member() for name, row in rows.items()
-               if row.hypervisor_type == fields.HVType.IRONIC}}, {
-            name: row.uuid for name, row in rows.items()}
+        # Nova's own answer has no disabled services, and counts deleted rows
+        # as well: a host that has another driver by now is in it.
+        left = {model.canonical(each.host): each for each in services}
+        ask = getattr(objects.ServiceList, 'get_all_computes_by_hv_type', None)
+        if ask is not None and any(not each.disabled for each in services):
+            known = {model.canonical(each.host)
+                     for each in ask(self.context, fields.HVType.IRONIC)}
+            left = {name: each for name, each in left.items()
+                    if each.disabled or name in known}
+        rows = self._read_samples(self._samples, {
+            name: each.host for name, each in left.items()}) if left else {}
+        self._samples = {name: row.uuid for name, row in rows.items()}
+        return frozenset(name for name, row in rows.items()
+                         if row.hypervisor_type == fields.HVType.IRONIC)
 
     def _read_samples(self, samples: Mapping[str, str],
                       wanted: Mapping[str, str]
@@ -447,6 +436,13 @@ class Nova:
     def _service(self, service: objects.Service) -> model.Service:
         return service_of(
             service, self._is_up(service) if self._is_up else None)
+
+
+def _said(rows: Mapping[str, objects.ComputeNode]
+          ) -> dict[str, model.Member]:
+    """Return what services say in their member records."""
+    return {name: stats.read_member(row.stats, row.host)
+            for name, row in rows.items()}
 
 
 def find_instances(context: nova_context.RequestContext,

@@ -305,8 +305,8 @@ class Snapshot:
     def _peers(self) -> dict[str, _Peer]:
         """The services that may run an ironic driver, with their reports."""
         return {host: rings.Peer(
-            dataclasses.replace(
-                service.record, last_pass=self._last_pass(host)),
+            dataclasses.replace(service.record, said=model.Member(
+                self._last_pass(host))),
             service.cell, self.profiles.get(host), self.held(host),
             host in self.known) for host, service in self.hosts.items()}
 
@@ -349,7 +349,8 @@ class Snapshot:
                      self.members.get(host))
         if said is None or node is None or node.instance is not None or (
                 key not in self.rings
-                or said.ring != self.rings[key].fingerprint(key.scope)):
+                or not said.consents(
+                    self.rings[key].fingerprint(key.scope))):
             return None
         desired = self.rings[key].owner(node.uuid)
         return None if desired == host else desired

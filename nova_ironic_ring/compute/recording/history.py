@@ -23,6 +23,7 @@ from nova_ironic_ring.adapters.trail import actions
 from nova_ironic_ring.adapters.trail import audit
 from nova_ironic_ring.core.deciding import audit as core_audit
 from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.peers import view
 
 LOG = logging.getLogger(__name__)
 
@@ -46,15 +47,16 @@ class History:
         self._actions = background.Background('instance actions')
         self._notifications = background.Background('notifications', _MOST)
 
-    def write(self, happened: Iterable[events.Event],
-              view: core_audit.View) -> None:
+    def write(self, happened: Iterable[events.Event], me: str,
+              known: view.View) -> None:
         """Record changes of owner, and return at once.
 
         :param happened: what has happened
-        :param view: how the service sees the others
+        :param me: the name of the service
+        :param known: what it knows of the others
         """
         now = timeutils.utcnow()
-        for entry in core_audit.entries(happened, view):
+        for entry in core_audit.entries(happened, me, known):
             said = audit.write(entry)
             if entry.code in core_audit.ACTIONS:
                 self._actions.do(functools.partial(_record, entry, now))

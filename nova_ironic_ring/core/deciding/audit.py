@@ -12,7 +12,7 @@ import dataclasses
 import enum
 
 from nova_ironic_ring.core.deciding import events
-from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 
 
@@ -123,29 +123,20 @@ ACTIONS: Mapping[Code, str] = {
     Code.INSTANCE_MOVED: 'ironic_ring_move'}
 
 
-@dataclasses.dataclass(frozen=True)
-class View:
-    """How a service sees the others.
-
-    :ivar me: its name
-    :ivar membership: what the others are
-    """
-
-    me: str
-    membership: membership.Membership
-
-
-def entries(happened: Iterable[events.Event], view: View) -> list[Entry]:
+def entries(happened: Iterable[events.Event], me: str, known: view.View
+            ) -> list[Entry]:
     """Return the audit entries of events.
 
     :param happened: the events, in their order
-    :param view: how the service sees the others to which this happened
+    :param me: the name of the service to which they happened
+    :param known: what it knows of the others
     """
-    return [entry for event in happened for entry in _entries(event, view)]
+    return [entry for event in happened
+            for entry in _entries(event, me, known)]
 
 
-def _entries(event: events.Event, view: View) -> Iterator[Entry]:
-    me = view.me
+def _entries(event: events.Event, me: str, known: view.View
+             ) -> Iterator[Entry]:
     match event:
         case events.NodeTaken():
             yield Entry(Code.NODE_TAKEN, me, node=event.node,
@@ -162,7 +153,7 @@ def _entries(event: events.Event, view: View) -> Iterator[Entry]:
                 Code.INSTANCE_FAILED_OVER if event.is_dead
                 else Code.INSTANCE_TAKEN, me, node=event.node,
                 instance=event.instance, source=event.host, target=me,
-                reason=_why_dead(event.host, view) if event.is_dead
+                reason=_why_dead(event.host, known) if event.is_dead
                 else CONSENT)
         case events.InstanceMoved():
             yield Entry(Code.INSTANCE_PLACED, me, instance=event.instance,
@@ -188,9 +179,9 @@ def _entries(event: events.Event, view: View) -> Iterator[Entry]:
                 yield Entry(code, me, service=host)
 
 
-def _why_dead(host: str, view: View) -> str:
+def _why_dead(host: str, known: view.View) -> str:
     """Return why a service is dead, as far as the ring knows."""
-    state = view.membership.states.get(model.canonical(host))
+    state = known.states.get(model.canonical(host))
     return state.name if state is not None and state.is_lost else DEAD
 
 

@@ -87,19 +87,16 @@ def believe(world: ports.Ports, named: Named, turn: int) -> Believed:
 
 def _may_wake(world: ports.Ports, named: Named, host: str) -> bool:
     """Return whether a service is silent, and not dead."""
-    record, memory = world.nova.service(host), named.memory
+    record, known = world.nova.service(host), named.memory.view
     if record is None or record.forced_down:
         return False
-    # It need not be a peer, nor in the ring: it may be disabled. All services
-    # are read now and then, and watched from then on.
-    current = dataclasses.replace(named.current, peers=None)
-    members = membership.assess([record], current, memory.watch.look(
-        [record], memory.watch.at))
     # Nova's API deletes an instance as soon as it sees the service as down,
     # which may be before this service does.
-    is_silent = members.state(host) is membership.State.ABSENT or (
+    is_silent = known.state(host) is membership.State.ABSENT or (
         membership.is_late(record, world.process.wall_time(),
-                           current.down_time))
+                           named.current.down_time))
+    was = known.services.get(record.name)
     return is_silent and not (
-        memory.standing.is_trusted
-        and members.is_dead(host, current.failover_after))
+        was is not None and was.last_seen == record.last_seen
+        and known.is_trusted
+        and known.is_dead(host, named.current.failover_after))

@@ -94,7 +94,7 @@ class Plan:
         :param memory: what is remembered, which is changed
         """
         memory.waits, memory.taking = self.waits, frozenset()
-        if memory.standing.is_trusted:
+        if memory.view.is_trusted:
             memory.offered = {
                 node: step.offer for node, step in self.steps.items()
                 if step.offer}
@@ -122,7 +122,7 @@ def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
     """
     if not current.cooperative:
         return Needs()
-    me, owner = current.me, seen.standing.ring.owner
+    me, owner = current.me, seen.view.ring.owner
     mine, rows = seen.instances.mine, seen.rows
     wanted, of_others = [], {}
     for node, instance in seen.nodes.items():
@@ -153,7 +153,7 @@ def decide(seen: observation.Observation, before: observation.Memory,
 def _decide_at_once(seen: observation.Observation,
                     current: settings.Settings) -> Plan:
     """Plan a pass by the rule of Nova's own driver."""
-    me, owner = current.me, seen.standing.ring.owner
+    me, owner = current.me, seen.view.ring.owner
     steps = {}
     for node, instance in seen.nodes.items():
         verdict = (
@@ -182,12 +182,10 @@ class _Planner:
         self.me = current.me
         self.mine = frozenset(node for node, row in seen.rows.items()
                               if row.owner_name == self.me)
-        self.ring = seen.standing.ring.fingerprint(current.scope)
+        self.ring = seen.view.ring.fingerprint(current.scope)
         self.is_known = before.own_work.is_known
-        # The members stay those of the ring; other services only become known.
-        self.members = seen.standing.membership.joined(
-            seen.others.membership)
-        self.trust = seen.standing.trust
+        self.known = seen.view
+        self.is_alone = seen.view.is_alone(current.me)
         self.waits: dict[str, observation.Wait] = {}
         # Most nodes are in the same circumstances as many others.
         self._without_row = functools.cache(self._decide_without_row)
@@ -200,7 +198,7 @@ class _Planner:
             node: self._free(node) if instance is None
             else self._occupied(node, instance)
             for node, instance in self.seen.nodes.items()}
-        if not self.is_known and not self.seen.others.is_alone:
+        if not self.is_known and not self.is_alone:
             verdicts = self._newcomer(verdicts)
         steps = {node: self._step(node, verdict)
                  for node, verdict in verdicts.items()}
@@ -210,31 +208,35 @@ class _Planner:
 
     def _free(self, node: str) -> decisions.Verdict:
         row = self.seen.rows.get(node)
-        desired = self.seen.standing.ring.owner(node)
+        desired = self.known.ring.owner(node)
         is_narrowed = node in self.seen.narrowed
         if row is None:
             return self._without_row(desired, is_narrowed)
         is_of_another = node not in self.mine
         wait = self._wait(node, row) if is_of_another else None
-        said = self.seen.said.get(row.owner_name)
+        said = self._said(row.owner)
         verdict = decisions.decide(self.me, decisions.Free(
             desired, row, self._state(row.owner, said),
             self._trust_in_free_nodes, None if said is None
-            else said.ring == self.ring,
+            else said.consents(self.ring),
             wait is not None and node in self.before.waits and (
                 self.seen.at - wait.since >= self.current.handover_timeout),
-            self.seen.standing.is_ending, is_narrowed))
+            self.known.is_ending, is_narrowed))
         # Waits count only while the peers know this service, and trust is
         # full.
         if wait is not None and verdict.decision is Decision.WAIT and (
-                self.is_known and self.trust is trust.Trust.FULL):
+                self.is_known and self.known.trust is trust.Trust.FULL):
             self.waits[node] = wait
         return verdict
+
+    def _said(self, host: str) -> model.Member | None:
+        """Return what a service says; a lost one consents to nothing."""
+        return None if self.known.is_lost(host) else self.known.said(host)
 
     def _state(self, owner: str, said: model.Member | None
                ) -> membership.State:
         """Return what the owner of a node is to the ring of that node."""
-        found = self.members.state(owner)
+        found = self.known.state(owner)
         if found.gives and said is not None and said.scope is not None and (
                 not self.current.scope.covers(said.scope)):
             # A list of peers may name it all the same.
@@ -244,17 +246,17 @@ class _Planner:
     @property
     def _trust_in_free_nodes(self) -> trust.Trust:
         # There is no other service to disturb.
-        return trust.Trust.FULL if self.seen.others.is_alone else self.trust
+        return trust.Trust.FULL if self.is_alone else self.known.trust
 
     def _decide_without_row(self, desired: str | None, is_narrowed: bool
                             ) -> decisions.Verdict:
         return decisions.decide(self.me, decisions.Free(
             desired, trust=self._trust_in_free_nodes,
-            is_ending=self.seen.standing.is_ending, is_narrowed=is_narrowed))
+            is_ending=self.known.is_ending, is_narrowed=is_narrowed))
 
     def _occupied(self, node: str, instance: str) -> decisions.Verdict:
         known = self.seen.instances
-        desired = self.seen.standing.ring.owner(node)
+        desired = self.known.ring.owner(node)
         is_mine = instance in known.mine
         record = None if is_mine else known.of_others.get(instance)
         if not is_mine and record is None:
@@ -263,11 +265,11 @@ class _Planner:
         return decisions.decide_on_instance(self.me, decisions.Occupied(
             desired, is_mine, host, self.seen.rows.get(node),
             host is not None
-            and self.members.fails_over(host, self.current),
+            and self.known.fails_over(host, self.current),
             self._follows(node, host),
             record is not None and (
                 not pools.has(record, node) or host in known.other_drivers),
-            self.trust, self.seen.standing.is_ending))
+            self.known.trust, self.known.is_ending))
 
     def _follows(self, node: str, host: str | None) -> bool:
         """Return whether an instance goes with the ring, once it is idle.
@@ -278,15 +280,15 @@ class _Planner:
         """
         if not self.current.follows or host is None:
             return self.current.follows
-        row, said = self.seen.rows.get(node), self.seen.said.get(host)
+        row, said = self.seen.rows.get(node), self._said(host)
         return row is not None and said is not None and said.follows and (
-            row.owner_name == host and said.ring == self.ring)
+            row.owner_name == host and said.consents(self.ring))
 
     def _decide_on_unknown(self, desired: str | None) -> decisions.Verdict:
         """Decide on a node whose instance nobody had to read."""
         return decisions.decide_on_instance(self.me, decisions.Occupied(
-            desired, False, trust=self.trust,
-            is_ending=self.seen.standing.is_ending))
+            desired, False, trust=self.known.trust,
+            is_ending=self.known.is_ending))
 
     def _wait(self, node: str, row: model.Row) -> observation.Wait:
         """Return since when this service waits for a node."""
@@ -307,9 +309,9 @@ class _Planner:
         newcomers, which would take the same nodes. A newcomer from another
         scope first says its new scope.
         """
-        if self.trust is not trust.Trust.FULL or (
-                self.seen.standing.is_ending) or (
-                self.seen.standing.membership.state(self.me)
+        if self.known.trust is not trust.Trust.FULL or (
+                self.known.is_ending) or (
+                self.known.state(self.me)
                 is not membership.State.MEMBER):
             return verdicts
         return {node: decisions.hold_back(verdict)
@@ -321,7 +323,7 @@ class _Planner:
         decision = verdict.decision
         if not decision.lists:
             return self._unlisted(verdict)
-        return Step(decision, verdict.why, self.seen.standing.ring.owner(node)
+        return Step(decision, verdict.why, self.known.ring.owner(node)
                     if decision.offers else None, self._claim(node, decision))
 
     def _claim(self, node: str, decision: Decision) -> Claim:
@@ -332,7 +334,7 @@ class _Planner:
         # A node without a row may have belonged to a service that was deleted
         # with the row.
         is_abandoned = decision.takes and (
-            row is None or self.members.is_lost(row.owner))
+            row is None or self.known.is_lost(row.owner))
         return Claim(None, True, row.owner if row else None, is_abandoned,
                      decision.takes and not is_abandoned,
                      ring=self.ring if decision is Decision.TAKE_OFFERED
@@ -348,7 +350,7 @@ class _Planner:
                     found.append(events.NodeTaken(
                         node, row.owner, step.decision))
             elif step.offer and row is not None and (
-                    self.trust is trust.Trust.FULL
+                    self.known.trust is trust.Trust.FULL
                     and step.offer != self.before.offered.get(node)):
                 found.append(events.NodeOffered(node, step.offer))
         return found

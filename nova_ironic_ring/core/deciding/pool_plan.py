@@ -13,8 +13,8 @@ import functools
 
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner
-from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import settings
@@ -29,33 +29,26 @@ class Seen:
     :ivar places: their compute nodes
     :ivar of_others: the instances of others on nodes that are for this
         service, by UUID
-    :ivar others: what all services are
     :ivar consenting: the names of the services that live, and that let this
         one take their instances
     :ivar rows: the rows of this service, of nodes and of pools, by UUID
     :ivar other_rows: those that other services have of free nodes that are for
         this service, and of nodes with its instances, by the node's UUID
-    :ivar is_alone: whether this service is the only one of Nova
     :ivar narrowed: the nodes that count for services which are limited to some
         of this one's
     :ivar unasked: the nodes that Ironic is no longer asked for
-    :ivar said: what services that have such free nodes say in their member
-        records, by canonical name
     """
 
     nodes: Mapping[str, pools.Node]
     mine: frozenset[str]
     places: Mapping[str, str | None]
     of_others: Mapping[str, model.Instance]
-    others: membership.Membership = membership.Membership()
     consenting: frozenset[str] = frozenset()
     rows: Mapping[str, model.Row] = dataclasses.field(default_factory=dict)
     other_rows: Mapping[str, model.Row] = dataclasses.field(
         default_factory=dict)
-    is_alone: bool = False
     narrowed: frozenset[str] = frozenset()
     unasked: frozenset[str] = frozenset()
-    said: Mapping[str, model.Member] = dataclasses.field(default_factory=dict)
 
     @property
     def recorded(self) -> frozenset[str]:
@@ -151,32 +144,30 @@ def decide(seen: Seen, before: observation.Memory,
     :param before: what it remembers
     :param current: its settings
     """
-    found = steps(seen, before.standing, current)
-    owner = before.standing.ring.owner
+    found = steps(seen, before.view, current)
+    owner = before.view.ring.owner
     free = [node for node, said in seen.nodes.items()
             if said.instance is None and node not in seen.narrowed
             and owner(node) == current.me]
     recorded: model.Nodes = {
         node: None for node in free if node in seen.other_rows}
     claims = planner.decide(observation.Observation(
-        before.watch.at, before.standing, recorded,
-        {**seen.rows, **seen.other_rows},
-        others=observation.Others(seen.others, seen.is_alone),
-        said=seen.said), before, current)
+        before.watch.at, before.view, recorded,
+        {**seen.rows, **seen.other_rows}), before, current)
     return Plan({**found, **{
         node: _NOTHING for node, step in claims.steps.items()
         if not step.decision.lists}}, claims)
 
 
-def steps(seen: Seen, standing: observation.Standing,
-          current: settings.Settings) -> dict[str, Step]:
+def steps(seen: Seen, known: view.View, current: settings.Settings
+          ) -> dict[str, Step]:
     """Return the step for each node.
 
     :param seen: what this service sees
-    :param standing: what it knows of its peers
+    :param known: what it knows of all services
     :param current: its settings
     """
-    planner = _Planner(seen, standing, current)
+    planner = _Planner(seen, known, current)
     return {uuid: planner.step(uuid, node)
             for uuid, node in seen.nodes.items()}
 
@@ -184,10 +175,11 @@ def steps(seen: Seen, standing: observation.Standing,
 class _Planner:
     """One call of :func:`steps`: what its parts share, and nothing more."""
 
-    def __init__(self, seen: Seen, standing: observation.Standing,
+    def __init__(self, seen: Seen, known: view.View,
                  current: settings.Settings) -> None:
         self.seen = seen
-        self.owner = standing.ring.owner
+        self.known = known
+        self.owner = known.ring.owner
         self.current = current
         self._name = functools.cache(
             functools.partial(pools.name, current.host))
@@ -230,6 +222,6 @@ class _Planner:
         return decisions.decide_on_instance(
             self.current.me, decisions.Occupied(
                 self.owner(uuid), False, host, None,
-                self.seen.others.fails_over(host, self.current),
+                self.known.fails_over(host, self.current),
                 known.host in self.seen.consenting and known.is_idle,
                 not pools.has(known, uuid))).decision

@@ -67,13 +67,13 @@ def begin(this: one_pass.Pass, found: model.Nodes | None) -> Beginning:
     """
     with this.asking(Port.NOVA):
         is_recorded = look.at_services(this)
-    if found is None and this.standing.ring.deal is None:
+    if found is None and this.view.ring.deal is None:
         found = _nodes(this)
     listed = _list_shards(this) if found is None else _list_all(this, found)
     there = _without_members(this, listed.nodes)
     _look_at_scope(this, there)
     this.memory.nodes = there
-    this.standing.ring.forget(len(there))
+    this.view.ring.forget(len(there))
     # The pass sees all changes until then.
     this.memory.changed = ()
     return Beginning(is_recorded, there, listed.mine, _narrowed(this, there),
@@ -87,7 +87,7 @@ def _without_members(this: one_pass.Pass, nodes: model.Nodes) -> model.Nodes:
     could not make its record where there is the row of such a node.
     """
     members = {member.uuid_of(host) for host in (
-        this.current.me, *this.standing.membership.states)}
+        this.current.me, *this.view.states)}
     return nodes if members.isdisjoint(nodes) else {
         node: instance for node, instance in nodes.items()
         if node not in members}
@@ -101,7 +101,7 @@ def _narrowed(this: one_pass.Pass, nodes: model.Nodes) -> frozenset[str]:
     # There may be thousands of groups: none is compared with each node.
     scopes = {(each.conductor_group and each.conductor_group.lower(),
                each.shard or None)
-              for each in this.standing.membership.narrower}
+              for each in this.view.narrower}
     if not scopes:
         return frozenset()
     ironic = this.world.ironic
@@ -120,7 +120,7 @@ def _look_at_scope(this: one_pass.Pass, nodes: model.Nodes) -> None:
     """
     scope = this.current.scope
     empty = scope if not nodes and scope.is_limited and (
-        this.standing.ring.deal is None) else None
+        this.view.ring.deal is None) else None
     if empty is not None and empty != this.memory.empty:
         this.happened.append(events.ScopeEmpty(empty))
     this.memory.empty = empty
@@ -168,7 +168,7 @@ def _list_shards(this: one_pass.Pass) -> _Listed:
     no such shard.
     """
     world, current, memory = this.world, this.current, this.memory
-    before = memory.standing.ring
+    before = memory.view.ring
     assert before.deal is not None
     with this.asking(Port.NOVA):
         own = pools.rows_of_nodes(world.nova.rows_of(current.host)).keys()
@@ -205,8 +205,8 @@ def _list_shards(this: one_pass.Pass) -> _Listed:
     memory.shards = observation.Asked(asked, frozenset(
         place for node, place in places.items()
         if node in own or nodes[node] in mine))
-    memory.standing = dataclasses.replace(memory.standing, ring=ring)
-    memory.held = (ring.deal.to_say(current.me) if memory.standing.is_trusted
+    memory.view = dataclasses.replace(memory.view, ring=ring)
+    memory.held = (ring.deal.to_say(current.me) if memory.view.is_trusted
                    else ring.deal.held.get(current.me, frozenset()))
     return _Listed(nodes, mine, unasked)
 
@@ -218,10 +218,10 @@ def at_gained_shards(this: one_pass.Pass) -> None:
 
     :param this: the look
     """
-    memory, ring = this.memory, this.standing.ring
+    memory, ring = this.memory, this.view.ring
     gained = ring.shards(this.current.me) - memory.shards.names
     if not gained or not memory.nodes or memory.held is None or (
-            not memory.standing.is_trusted):
+            not memory.view.is_trusted):
         return
     try:
         nodes = this.world.ironic.more(this.current.scope, gained)
@@ -231,8 +231,8 @@ def at_gained_shards(this: one_pass.Pass) -> None:
     memory.nodes = {**memory.nodes, **nodes}
     memory.shards = dataclasses.replace(
         memory.shards, names=memory.shards.names | gained)
-    memory.standing = dataclasses.replace(
-        memory.standing, ring=ring.placed({**ring.places, **places}))
+    memory.view = dataclasses.replace(
+        memory.view, ring=ring.placed({**ring.places, **places}))
 
 
 def _with_own(this: one_pass.Pass, nodes: model.Nodes, mine: frozenset[str]

@@ -10,6 +10,7 @@ from typing import TypeVar
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
@@ -55,8 +56,6 @@ class Pass:
     :ivar happened: the events for the log
     :ivar taken: the instances that have become this service's
     :ivar services_read_at: when the services were last read, in seconds
-    :ivar alive: canonical names of the other services that were not lost when
-        all were last read; none if that was not since it began
     :ivar said: what this service's member record says; None if it has none,
         or if that was not read
     """
@@ -78,13 +77,12 @@ class Pass:
         self.happened: list[events.Event] = []
         self.taken: list[model.Takeover] = []
         self.services_read_at = memory.watch.at
-        self.alive: frozenset[str] = frozenset()
         self.said: model.Member | None = None
 
     @property
-    def standing(self) -> observation.Standing:
-        """What this service knows of its peers."""
-        return self.memory.standing
+    def view(self) -> view.View:
+        """What this service knows of all services."""
+        return self.memory.view
 
     @contextlib.contextmanager
     def asking(self, port: Port | None = None) -> Iterator[None]:
@@ -140,23 +138,25 @@ class Pass:
     @property
     def is_late(self) -> bool:
         """Whether heartbeats of this service have been late since the look."""
-        return self.standing.trust is trust.Trust.BLACKOUT or (
+        return self.view.trust is trust.Trust.BLACKOUT or (
             self.world.process.longest_gap(self.memory.watch.at)
             > trust.lease(self.current))
 
-    def while_lost(self, wanted: Iterable[_T], host_of: Callable[[_T], str]
-                   ) -> Iterator[_T]:
+    def while_lost(self, wanted: Iterable[_T],
+                   host_of: Callable[[_T], str | None]) -> Iterator[_T]:
         """Go through what is to be taken over from lost services.
 
         It leaves out what is of a service that was found to be back since that
         was decided.
 
         :param wanted: what is to be taken over
-        :param host_of: returns the service that has one of them
+        :param host_of: returns the service that has one of them; None if it
+            need not be lost
         :returns: as :meth:`while_current`
         """
         for each in self.while_current(wanted):
-            if model.canonical(host_of(each)) not in self.alive:
+            host = host_of(each)
+            if host is None or self.view.is_lost(host):
                 yield each
 
     def while_current(self, wanted: Iterable[_T]) -> Iterator[_T]:

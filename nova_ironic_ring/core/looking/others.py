@@ -5,13 +5,10 @@
 The decisions on them are in :mod:`nova_ironic_ring.core.deciding.decisions`.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 
 from nova_ironic_ring.core.deciding import events
-from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
-from nova_ironic_ring.core.peers import membership
-from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 
@@ -76,35 +73,3 @@ def elsewhere(known: Container[str], nodes: model.Nodes,
         and instance.host is not None and (
             not pools.has(instance, node)
             or instance.host_name in other_drivers)]
-
-
-def services(this: one_pass.Pass, hosts: Iterable[str],
-             are_needed: bool = False) -> observation.Others:
-    """Look at all services if the ring does not know one of these.
-
-    :param this: the pass
-    :param hosts: the names of services
-    :param are_needed: whether to look at all in any case
-    """
-    if are_needed or any(
-            model.canonical(host) not in this.standing.membership.states
-            for host in hosts):
-        return look.at_all_services(this)
-    return observation.Others()
-
-
-def owners(this: one_pass.Pass, rows: Iterable[model.Row],
-           members: membership.Membership) -> dict[str, model.Member]:
-    """Read what live owners of nodes that are waited for say of themselves.
-
-    :param this: the pass
-    :param rows: the rows of these nodes
-    :param members: what the owners are
-    :returns: their member records, by canonical name; of none with Nova's own
-        driver
-    """
-    hosts = {row.owner for row in rows if not members.is_lost(row.owner)
-             and row.owner_name != this.current.me}
-    found = this.world.nova.members(sorted(hosts)) if hosts else {}
-    return {host: said for host, said in found.items()
-            if said.scope is not None}

@@ -62,7 +62,7 @@ def say(this: one_pass.Pass, has_pools: bool = False) -> Work:
     :param has_pools: whether its compute nodes are pools
     """
     memory = this.memory
-    own, is_trusted = memory.own_work, memory.standing.is_trusted
+    own, is_trusted = memory.own_work, memory.view.is_trusted
     has_provider = None
     with this.going_on(events.LastPassNotSaid):
         has_provider = this.world.placement.has_provider(
@@ -74,8 +74,8 @@ def say(this: one_pass.Pass, has_pools: bool = False) -> Work:
     said = ports.Saying(this.current, model.LastPass(
         memory.work_watch.cycle, _next(
             at, this.world.process.wall_time()) if is_good else at),
-        memory.held, memory.standing.ring.fingerprint(this.current.scope)
-        if is_good else None, has_pools, memory.agreement.lasting)
+        memory.held, _ring(this) if is_good else None, has_pools,
+        memory.agreement.lasting)
     with this.going_on(events.LastPassNotSaid):
         this.world.nova.say_member(said)
     memory.own_work = observation.OwnWork(
@@ -94,16 +94,25 @@ def acknowledge(this: one_pass.Pass) -> ports.Saying | None:
     :param this: the look, in which the record was read
     :returns: what the record says now; None if nothing was written
     """
-    said, memory = this.said, this.memory
-    ring = memory.standing.ring.fingerprint(this.current.scope)
+    said, memory, ring = this.said, this.memory, _ring(this)
     if said is None or said.ring in (None, ring) or (
-            said.last_pass is None or not memory.standing.may_take):
+            said.last_pass is None or not memory.view.may_take):
         return None
     found = ports.Saying(this.current, said.last_pass, memory.held, ring,
                          said.has_pools, memory.agreement.lasting)
     with this.going_on(events.LastPassNotSaid):
         this.world.nova.say_member(found)
     return found
+
+
+def _ring(this: one_pass.Pass) -> str:
+    """Return the ring that a good pass acknowledges.
+
+    One that is no member lets go of all, however the others divide that.
+    """
+    known, current = this.view, this.current
+    return (known.ring.fingerprint(current.scope)
+            if current.me in known.members else model.EVERY_RING)
 
 
 def _next(last: datetime.datetime | None, now: datetime.datetime

@@ -53,25 +53,21 @@ def _observe(this: one_pass.Pass, seen: pool_plan.Seen) -> pool_plan.Seen:
             uuid: node.instance for uuid, node in seen.nodes.items()
             if node.instance in here}, of_others, ()))
     memory.instances = of_others
-    # A disabled service is in no ring, and may have died with builds.
-    services = look.at_all_services(this)
     own = nova.rows_of(this.current.host)
-    owner, me = this.standing.ring.owner, this.current.me
+    owner, me = this.view.ring.owner, this.current.me
     looked_for = sorted(
         uuid for uuid, node in seen.nodes.items() if uuid not in own and (
             node.instance in mine or node.instance is None
             and uuid not in seen.narrowed and owner(uuid) == me))
     pool_missing.begin(this, own)
-    members = this.standing.membership.joined(services.membership)
     other_rows = nova.rows(looked_for) if looked_for else {}
+    look.at_new_services(this, {row.owner for row in other_rows.values()} | {
+        str(instance.host) for instance in of_others.values()
+        if instance.host})
     return dataclasses.replace(
         seen, places=places | {
             uuid: instance.node for uuid, instance in unknown.items()},
-        of_others=of_others,
-        others=members, rows=own, other_rows=other_rows,
-        is_alone=services.is_alone, said=others.owners(this, [
-            row for node, row in other_rows.items()
-            if seen.nodes[node].instance is None], members))
+        of_others=of_others, rows=own, other_rows=other_rows)
 
 
 def _nodes_of(nodes: Mapping[str, pools.Node]) -> dict[str | None, str]:
@@ -86,7 +82,7 @@ def of_others_here(this: one_pass.Pass, seen: pool_plan.Seen
     :param this: the pass
     :param seen: what was read
     """
-    owner = this.standing.ring.owner
+    owner = this.view.ring.owner
     return frozenset(
         node.instance for uuid, node in seen.nodes.items()
         if node.instance is not None and node.instance not in seen.mine
@@ -119,19 +115,19 @@ def _with_consent(this: one_pass.Pass, seen: pool_plan.Seen
     These are read again, because they may have no task.
     """
     nova, current = this.world.nova, this.current
-    if not current.follows or not this.standing.may_take:
+    if not current.follows or not this.view.may_take:
         return seen
-    mine = this.standing.ring.fingerprint(current.scope)
+    mine = this.view.ring.fingerprint(current.scope)
     owners = sorted({
         instance.host for instance in seen.of_others.values()
         if instance.host is not None
-        and seen.others.state(instance.host).gives
+        and this.view.state(instance.host).gives
         and pools.is_of(instance.host, instance.node)})
     said = nova.members(owners) if owners else {}
     consenting = frozenset(
         host for host in owners
         if (found := said.get(model.canonical(host))) is not None
-        and found.follows and found.ring == mine)
+        and found.follows and found.consents(mine))
     again = [uuid for uuid, instance in seen.of_others.items()
              if instance.host in consenting]
     if not again:

@@ -30,7 +30,7 @@ def asked(this: one_pass.Pass) -> str:
     :param this: the pass
     """
     current, scope = this.current, this.current.scope
-    group, deal = scope.conductor_group, this.standing.ring.deal
+    group, deal = scope.conductor_group, this.view.ring.deal
     # Without trust, it reports what it held before.
     of_others = {
         shards.code(shard) for shard, owner in deal.owners.items()

@@ -18,6 +18,7 @@ from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.looking import others
 from nova_ironic_ring.core.looking import own_work
 from nova_ironic_ring.core.passing import places
+from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking.building import builds
 from nova_ironic_ring.core.taking.building import unclaimed
@@ -28,6 +29,8 @@ from nova_ironic_ring.core.taking import rows as rows_of_nodes
 from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import settings
 
 # The most rows of nodes that are waited for to read in a look.
 _ROWS = 500
@@ -101,7 +104,7 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
         memory.kept &= rows.keys() - begun.nodes.keys()
         with this.asking(one_pass.Port.NOVA):
             seen = _observe(this, observation.Observation(
-                world.process.now(), memory.standing, begun.nodes, rows,
+                world.process.now(), memory.view, begun.nodes, rows,
                 observation.Instances(begun.mine),
                 narrowed=begun.narrowed))
         this.happened.extend(others.elsewhere(
@@ -113,7 +116,7 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
                ) -> planner.Plan:
         memory = this.memory
         plan = planner.decide(dataclasses.replace(
-            seen, standing=this.standing), memory, this.current)
+            seen, view=this.view), memory, this.current)
         plan.note_in(memory)
         this.happened.extend(plan.happened)
         memory.instances = seen.instances.of_others
@@ -166,13 +169,8 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
             taken = {each.node for each in this.taken}
             steps = {node: step for node, step in plan.steps.items()
                      if node in taken}
-        # A failure now would hide what was taken. Free nodes can wait.
-        if this.taken:
-            return ReactionResult(
-                this.memory, this.taken, this.happened, steps=steps)
-        steps, moved = _take_free(this)
         return ReactionResult(
-            this.memory, (), this.happened, steps=steps, moved=moved)
+            this.memory, this.taken, this.happened, steps=steps)
 
     def change(self, this: one_pass.Pass, nodes: Sequence[str]
                ) -> places.ChangeResult:
@@ -230,16 +228,11 @@ def _observe(this: one_pass.Pass, seen: observation.Observation
     needs = planner.needs(seen, this.current)
     rows = nova.rows(needs.rows) if needs.rows else {}
     of_others, other_drivers = others.instances(this, needs.of_others, rows)
-    services = others.services(
-        this, {row.owner for row in rows.values()} | {
-            str(instance.host) for instance in of_others.values()
-            if instance.host},
-        bool(needs.rows) and not this.memory.own_work.is_known)
-    said = others.owners(this, rows.values(), this.standing.membership.joined(
-        services.membership))
+    look.at_new_services(this, {row.owner for row in rows.values()} | {
+        str(instance.host) for instance in of_others.values()
+        if instance.host})
     return dataclasses.replace(
-        seen, rows={**seen.rows, **rows}, others=services, said=said,
-        instances=observation.Instances(
+        seen, rows={**seen.rows, **rows}, instances=observation.Instances(
             seen.instances.mine, of_others, other_drivers))
 
 
@@ -252,7 +245,7 @@ def _empty_pools(this: one_pass.Pass, own: pool_return.Own,
     """
     left = pools.recorded(own.rows)
     pool_return.close(this, own)
-    if this.standing.is_trusted:
+    if this.view.is_trusted:
         pool_return.take_back(this, own, left)
         pool_takeover.give_back(
             this, left, consumers.Consumers(this), expected)
@@ -267,7 +260,7 @@ def _kept_away(this: one_pass.Pass, listed: Iterable[str]
 
     :param listed: the nodes that are this service's
     """
-    if this.standing.is_disabled(this.current.me):
+    if this.view.state(this.current.me) is membership.State.DISABLED:
         return frozenset()
     try:
         found = this.world.placement.disabled().intersection(listed)
@@ -305,7 +298,7 @@ def _orphans(this: one_pass.Pass, seen: observation.Observation,
         instance for node, instance in seen.nodes.items()
         if instance is not None and plan.steps[node].decision
         is decisions.Decision.LEAVE_INSTANCE
-        and this.standing.ring.owner(node) == this.current.me)
+        and this.view.ring.owner(node) == this.current.me)
 
 
 def _count(plan: planner.Plan) -> events.PassDone:
@@ -316,6 +309,25 @@ def _count(plan: planner.Plan) -> events.PassDone:
     ) or any(isinstance(each, events.NodeOffered) for each in plan.happened))
 
 
+def take_free(world: ports.Ports, before: observation.Memory,
+              current: settings.Settings) -> ReactionResult:
+    """Take free nodes between two passes, by the last look at the services.
+
+    A pass, or a look, may run at the same time.
+
+    :param world: the ports
+    :param before: what this service remembers, which is not changed
+    :param current: its settings
+    :raises one_pass.UnansweredError: if Nova did not answer
+    """
+    this = one_pass.Pass(world, current, before.copied(), before)
+    with this.asking():
+        steps, moved = _take_free(this) if current.cooperative else (
+            {}, frozenset())
+    return ReactionResult(
+        this.memory, (), this.happened, steps=steps, moved=moved)
+
+
 def _take_free(this: one_pass.Pass
                ) -> tuple[dict[str, planner.Step], frozenset[str]]:
     """Take free nodes that their owners have let go of, or have lost.
@@ -324,23 +336,20 @@ def _take_free(this: one_pass.Pass
         the tracker is to record; and which of them are recorded already
     """
     nova, current, memory = this.world.nova, this.current, this.memory
-    wanted = _in_turn(this) if memory.standing.is_trusted else []
+    wanted = _in_turn(this) if memory.view.is_trusted else []
     if not wanted:
         return {}, frozenset()
     with this.asking(one_pass.Port.NOVA):
         rows = {node: row for node, row in nova.rows(wanted).items()
                 if row.owner_name != current.me}
-        known = others.services(this, {row.owner for row in rows.values()})
-        said = others.owners(this, rows.values(),
-                             memory.standing.membership.joined(
-                                 known.membership))
+        look.at_new_services(this, {row.owner for row in rows.values()})
     if not rows:
         return {}, frozenset()
     plan = planner.decide(observation.Observation(
-        memory.watch.at, memory.standing, dict.fromkeys(sorted(rows)),
-        rows, others=known, said=said), memory, current)
+        memory.watch.at, memory.view, dict.fromkeys(sorted(rows)), rows),
+        memory, current)
     # Which nodes live services of a narrower scope keep, only a pass knows.
-    is_sure = not memory.standing.membership.narrower
+    is_sure = not memory.view.narrower
     steps = {node: step for node, step in plan.steps.items()
              if rows_of_nodes.can_move(step) and (
                  is_sure or step.decision is decisions.Decision.TAKE_OFFERED)}
@@ -377,8 +386,8 @@ def _in_turn(this: one_pass.Pass) -> list[str]:
 
     Which of them are left to services of a narrower scope, only a pass knows.
     """
-    memory, ring = this.memory, this.standing.ring
-    if this.standing.membership.narrower:
+    memory, ring = this.memory, this.view.ring
+    if this.view.narrower:
         found = set(memory.waits)
     else:
         found = {node for node, instance in memory.nodes.items()

@@ -122,7 +122,7 @@ class Pools(places.Places[pool_plan.Seen, pool_plan.Plan, PassResult,
         rereads.notice(this)
         rereads.reread(this, own.found)
         came = pool_takeover.Came()
-        if this.standing.may_take:
+        if this.view.may_take:
             with this.asking(one_pass.Port.NOVA):
                 came = pool_takeover.take_over(this, seen, own, plan.wanted)
                 own = own.having(came.allocated)
@@ -152,10 +152,10 @@ class Pools(places.Places[pool_plan.Seen, pool_plan.Plan, PassResult,
               seen: observation.Observation | None) -> ReactionResult:
         pooled = this.memory.pooled
         rereads.notice(this)
-        if seen is not None and this.standing.may_take:
+        if seen is not None and this.view.may_take:
             known = _as_pass_says(this, seen)
             plan = pool_plan.Plan(pool_plan.steps(
-                known, this.standing, this.current))
+                known, this.view, this.current))
             own = _with_nodes(pool_takeover.Own(
                 pooled.pools, self._released), known, plan)
             with this.asking(one_pass.Port.NOVA):
@@ -200,7 +200,7 @@ def _changed(this: one_pass.Pass, pool: pools.Pool, node: str,
     before = pool.nodes[node]
     if glance.instance is not None or (
             before.instance is not None
-            and this.standing.ring.owner(node) != this.current.me):
+            and this.view.ring.owner(node) != this.current.me):
         return pool
     after = dataclasses.replace(
         before, instance=None, is_ready=glance.is_ready)
@@ -217,7 +217,7 @@ def _with_kept(this: one_pass.Pass, seen: pool_plan.Seen,
         kept = pool_missing.guard(
             this, seen, plan.counts.keys() | claims.keys())
     steps = pool_plan.steps(
-        dataclasses.replace(seen, nodes=kept), this.standing, this.current)
+        dataclasses.replace(seen, nodes=kept), this.view, this.current)
     return dataclasses.replace(
         seen, nodes={**kept, **seen.nodes}), plan.having(steps)
 
@@ -267,25 +267,24 @@ def _settle(this: one_pass.Pass, seen: pool_plan.Seen) -> None:
     """
     deployed = frozenset(node.instance for node in seen.nodes.values()
                          if node.instance is not None)
-    current, owner = this.current, this.standing.ring.owner
-    for host, state in sorted(seen.others.states.items()):
+    current, owner = this.current, this.view.ring.owner
+    for host, state in sorted(this.view.states.items()):
         if not (state.is_lost or state is membership.State.NOT_WORKING):
             continue
         with this.going_on(events.RecordNotRemoved, None, host):
             found = [name for name in sorted(this.world.nova.pools_of(host))
                      if owner(pools.uuid_of(name)) == current.me]
-            now = seen.others
             if found and state.is_lost:
                 # Much may have been taken over since, and one may be back.
-                now = look.at_all_services(this).membership
-                if not now.is_lost(host):
+                look.again(this)
+                if not this.view.is_lost(host):
                     continue
             for name in found:
                 if not state.is_lost:
                     this.world.placement.reserve_all(name)
                     continue
                 pool_takeover.settle(this, pool_takeover.Left(
-                    name, host, now.fails_over(host, current),
+                    name, host, this.view.fails_over(host, current),
                     min(seen.recorded, default=None)), deployed)
 
 
@@ -296,9 +295,7 @@ def _as_pass_says(this: one_pass.Pass, seen: observation.Observation
     return pool_plan.Seen(
         {node: known[node] for node, instance in seen.nodes.items()
          if node in known and known[node].instance == instance},
-        seen.instances.mine, {}, seen.instances.of_others,
-        this.standing.membership.joined(seen.others.membership),
-        rows=seen.rows)
+        seen.instances.mine, {}, seen.instances.of_others, rows=seen.rows)
 
 
 def _with_nodes(own: pool_takeover.Own, seen: pool_plan.Seen,

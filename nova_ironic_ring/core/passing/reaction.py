@@ -4,11 +4,9 @@
 
 With thousands of nodes the resource tracker takes minutes from one pass to the
 next. So this looks at the services more often, says by which ring this one
-goes, and takes over the instances of dead ones at once. With records of nodes,
-it also takes free nodes of dead services, and of those that go by the same
-ring. It uses the last pass's listing of
-nodes, and asks Ironic only for shards that another service had then. Passes do
-all the rest.
+goes, and takes over the instances of dead ones at once. It uses the last
+pass's listing of nodes, and asks Ironic only for shards that another service
+had then. Passes do all the rest.
 """
 
 from collections.abc import Sequence
@@ -92,7 +90,7 @@ def pause(memory: observation.Memory, current: settings.Settings) -> float:
     if current.failover_after:
         limits.add(current.failover_after)
     silences = [memory.watch.silence(host)
-                for host in memory.standing.membership.states
+                for host in memory.view.peers
                 if host != current.me]
     left = min((limit - silence for limit in limits for silence in silences
                 if limit > silence), default=current.report_interval)
@@ -107,11 +105,11 @@ def _observe(this: one_pass.Pass) -> observation.Observation | None:
         taken over
     """
     if not this.current.fails_over or not this.memory.nodes or (
-            not this.standing.is_trusted):
+            not this.view.is_trusted):
         return None
     with this.asking(one_pass.Port.NOVA):
         seen = _of_dead_services(this)
-    return seen and dataclasses.replace(seen, standing=this.standing)
+    return seen and dataclasses.replace(seen, view=this.view)
 
 
 def _of_dead_services(this: one_pass.Pass
@@ -122,7 +120,7 @@ def _of_dead_services(this: one_pass.Pass
     """
     nova, current, memory = this.world.nova, this.current, this.memory
     seen = observation.Observation(
-        memory.watch.at, memory.standing,
+        memory.watch.at, memory.view,
         {node: instance for node, instance in memory.nodes.items()
          if instance is not None}, {},
         observation.Instances(nova.instances_of(current.host)))
@@ -131,7 +129,7 @@ def _of_dead_services(this: one_pass.Pass
     wanted = {uuid: node for uuid, node in planner.needs(
         seen, current).of_others.items() if uuid not in nowhere}
     of_others, other_drivers = others.instances(this, wanted, {})
-    known = others.services(this, {
+    look.at_new_services(this, {
         str(instance.host) for instance in of_others.values()
         if instance.host})
     this.happened.extend(others.elsewhere(
@@ -139,18 +137,16 @@ def _of_dead_services(this: one_pass.Pass
     memory.instances, memory.other_drivers = of_others, other_drivers
     memory.nowhere = frozenset(nowhere.intersection(seen.nodes.values())) | (
         wanted.keys() - of_others.keys())
-    members = memory.standing.membership.joined(known.membership)
     nodes = {
         node: uuid for uuid, node in wanted.items()
         if (instance := of_others.get(uuid)) is not None and instance.host
-        and members.fails_over(instance.host, current)}
+        and memory.view.fails_over(instance.host, current)}
     if not nodes or not memory.own_work.is_known:
         return None
     own = {*nodes, *(pool.uuid for pool in memory.pooled.pools.values())}
     rows = {place: row for place, row in nova.rows(sorted(own)).items()
             if row.owner_name == current.me}
     return dataclasses.replace(
-        seen, nodes=nodes, rows=rows, others=known,
-        instances=dataclasses.replace(
+        seen, nodes=nodes, rows=rows, instances=dataclasses.replace(
             seen.instances, of_others=of_others,
             other_drivers=other_drivers))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 import dataclasses
 
 from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 
@@ -45,14 +46,15 @@ class Agreement:
         """
         since = {}
         for service in services:
-            name, said = service.name, service.last_pass
+            name, said = service.name, service.said
             if name == current.me or said is None or (
-                    known.members.state(name) not in _DIVIDING) or (
-                    not current.scope.is_same(service.scope)):
+                    known.peers.state(name) not in _DIVIDING) or (
+                    said.last_pass is None
+                    or not current.scope.is_same(said.scope)):
                 continue
             before = self.since.get(name)
             was = before is not None or name in self.lasting
-            if (was if service.ring is None else service.ring != known.ring):
+            if (was if said.ring is None else not said.consents(known.ring)):
                 since[name] = known.at if before is None else before
         return Agreement(since, frozenset(
             service.name for service in services
@@ -72,11 +74,11 @@ class Known:
 
     :ivar at: when it looks, in seconds
     :ivar ring: a fingerprint of its own ring
-    :ivar members: what the others are
+    :ivar peers: what it knows of them
     :ivar cycle: seconds from the start of a pass to that of the next one
     """
 
     at: float
     ring: str
-    members: membership.Membership
+    peers: view.View
     cycle: float

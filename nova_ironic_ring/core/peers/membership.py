@@ -52,7 +52,8 @@ class State(enum.Enum):
     FORCED_DOWN = 'forced down'
     #: It lives, and is not among the peers that are configured.
     NOT_A_PEER = 'not in the peer list'
-    #: It is alive, and says that it divides other nodes.
+    #: It is alive, and says that it divides other nodes; or it runs another
+    #: driver.
     OTHER_SCOPE = 'in another group or shard'
     #: It works, and says that it divides only some of the same nodes: these
     #: are left to it.
@@ -134,21 +135,20 @@ class Watch(merging.Merged):
              read_at: float | None = None) -> 'Watch':
         """Return the watch after one more look.
 
-        :param services: the records of services; those that are not among
-            them stay as they were
+        :param services: the records of all services; others are forgotten
         :param at: the time of the look, in seconds
         :param read_at: when the records were read, in seconds, if that was
             after the look: a heartbeat that has moved was not silent until
             then
         """
-        heard, read_at = dict(self._heard), at if read_at is None else read_at
+        heard, read_at = {}, at if read_at is None else read_at
         for service in services:
-            before = heard.get(service.name)
+            before = self._heard.get(service.name)
             if before is None:
-                heard[service.name] = _Heard(service.last_seen, read_at)
+                before = _Heard(service.last_seen, read_at)
             elif before.last_seen != service.last_seen or service.alive:
-                heard[service.name] = _Heard(
-                    service.last_seen, read_at, True)
+                before = _Heard(service.last_seen, read_at, True)
+            heard[service.name] = before
         return Watch(at, heard)
 
     def restarted(self, at: float, but: Container[str] = ()) -> 'Watch':
@@ -161,7 +161,7 @@ class Watch(merging.Merged):
             host: heard if host in but else _Heard(heard.last_seen, at)
             for host, heard in self._heard.items()})
 
-    def after_outage(self, at: float, known: 'Membership',
+    def after_outage(self, at: float, absent: Container[str],
                      current: settings.Settings) -> 'Watch':
         """Return the watch when heartbeats may have been lost.
 
@@ -170,11 +170,11 @@ class Watch(merging.Merged):
         to being dead for the time in which nobody could hear it.
 
         :param at: the present time, in seconds
-        :param known: what the services were before
+        :param absent: canonical names of those that were absent before
         :param current: this service's settings
         """
         usual, longer = patiences(current.down_time)
-        heard, absent = {}, known.with_state(State.ABSENT)
+        heard = {}
         for host, each in self._heard.items():
             longest = usual if each.has_moved else longer
             if host == current.me:
@@ -185,14 +185,6 @@ class Watch(merging.Merged):
             else:
                 heard[host] = _Heard(each.last_seen, at)
         return Watch(self.at, heard)
-
-    def among(self, hosts: Container[str]) -> 'Watch':
-        """Return the watch over some of the services.
-
-        :param hosts: their canonical names
-        """
-        return Watch(self.at, {host: heard for host, heard
-                               in self._heard.items() if host in hosts})
 
     def last_seen(self, host: str) -> datetime.datetime | None:
         """Return the last heartbeat of a service that was looked at.
@@ -242,13 +234,6 @@ class Watch(merging.Merged):
                 -max(down_time, abs((now - service.last_seen).total_seconds()))
                 if is_late(service, now, down_time) else 0.0, True)
             for service in services})
-
-    def joined(self, more: 'Watch') -> 'Watch':
-        """Return this watch, which has watched other services as well.
-
-        :param more: the watch over those
-        """
-        return Watch(self.at, {**self._heard, **more._heard})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -314,13 +299,6 @@ class WorkWatch(merging.Merged):
         return dataclasses.replace(
             self, _watch=self._watch.restarted(self._watch.at, but))
 
-    def among(self, hosts: Container[str]) -> 'WorkWatch':
-        """Return the watch over some of the services.
-
-        :param hosts: their canonical names
-        """
-        return dataclasses.replace(self, _watch=self._watch.among(hosts))
-
     def unanswered(self, at: float) -> 'WorkWatch':
         """Return the watch after Nova did not answer.
 
@@ -369,15 +347,15 @@ class WorkWatch(merging.Merged):
             their passes
         :param now: the present time, with time zone
         """
-        found = Watch()
+        heard = dict[str, _Heard]()
         for service in services:
             if service.last_pass and service.last_pass.at:
                 said = _pass_of(service)
-                found = found.joined(Watch.of_one_look(
+                heard |= Watch.of_one_look(
                     [dataclasses.replace(
                         said, last_seen=min(said.last_seen, now))], now,
-                    PATIENT_PASSES * service.last_pass.cycle))
-        return cls(_watch=found)
+                    PATIENT_PASSES * service.last_pass.cycle)._heard
+        return cls(_watch=Watch(0.0, heard))
 
 
 def _pass_of(service: model.Service) -> model.Service:
@@ -387,109 +365,11 @@ def _pass_of(service: model.Service) -> model.Service:
         service, last_seen=service.last_pass.at or model.NEVER, alive=None)
 
 
-@dataclasses.dataclass(frozen=True)
-class Membership:
-    """The states of the services in this service's ring, at one time.
-
-    :ivar members: canonical names of the members
-    :ivar states: what each known service is, by canonical name
-    :ivar silences: for how long the heartbeat of each has stood still, in
-        seconds
-    :ivar unlisted: canonical names of those that live, say that they have the
-        same scope, and are not in the peer list; none without a list
-    :ivar elsewhere: canonical names of those in the peer list that say that
-        they have another scope; likewise
-    :ivar narrower: the scopes of those that divide only some of the same
-        nodes; none of these lies within another
-    """
-
-    members: frozenset[str] = frozenset()
-    states: Mapping[str, State] = dataclasses.field(default_factory=dict)
-    silences: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    unlisted: frozenset[str] = frozenset()
-    elsewhere: frozenset[str] = frozenset()
-    narrower: frozenset[model.Scope] = frozenset()
-
-    def state(self, host: str) -> State:
-        """Say what a service is.
-
-        :param host: its name, in any case
-        """
-        return self.states.get(model.canonical(host), State.GONE)
-
-    def is_lost(self, host: str) -> bool:
-        """Return whether a service is absent, forced down or not in Nova.
-
-        :param host: its name, in any case
-        """
-        return self.state(host).is_lost
-
-    def is_dead(self, host: str, failover_after: float) -> bool:
-        """Return whether a service is dead: its instances may be taken.
-
-        :param host: its name, in any case
-        :param failover_after: seconds of silence after which an absent
-            service is dead; 0 if only an operator's word makes it so
-        """
-        state = self.state(host)
-        if state in (State.FORCED_DOWN, State.GONE):
-            return True
-        return (state is State.ABSENT and failover_after > 0
-                and self.silences[model.canonical(host)] >= failover_after)
-
-    def fails_over(self, host: str, current: settings.Settings) -> bool:
-        """Return whether the instances of a service are to be taken over.
-
-        :param host: its name, in any case
-        :param current: this service's settings
-        """
-        return current.fails_over and self.is_dead(
-            host, current.failover_after)
-
-    def corrected(self, newer: 'Membership', alive: frozenset[str]
-                  ) -> 'Membership':
-        """Return the same with those that are not lost any more.
-
-        A service that was lost, and is back, is not taken from. The members
-        stay, so that the ring is the same until the next look.
-
-        :param newer: what a look after this one has found
-        :param alive: canonical names of those that it has found alive
-        """
-        back = {host for host, state in self.states.items()
-                if state.is_lost and host in alive}
-        return dataclasses.replace(
-            self, states={**self.states, **{
-                host: newer.states[host] for host in back}},
-            silences={**self.silences, **{
-                host: newer.silences[host] for host in back}})
-
-    def with_state(self, wanted: State) -> frozenset[str]:
-        """Return the services in a state.
-
-        :param wanted: the state
-        :returns: canonical names
-        """
-        return frozenset(host for host, each in self.states.items()
-                         if each is wanted)
-
-    def joined(self, more: 'Membership') -> 'Membership':
-        """Return this membership, which knows more services as well.
-
-        :param more: what those services are; none becomes a member by it
-        """
-        return dataclasses.replace(
-            self, states={**more.states, **self.states},
-            silences={**more.silences, **self.silences})
-
-
 def state(service: model.Service, current: settings.Settings,
           watch: Watch, work: WorkWatch = WorkWatch()) -> State:
     """Say what a service is to this one's ring.
 
-    A service whose scope was not read counts as having the same scope.
-
-    :param service: its record
+    :param service: its record, with what it says
     :param current: this service's settings
     :param watch: how long the heartbeats have stood still
     :param work: how long the last good passes have stood still
@@ -498,10 +378,12 @@ def state(service: model.Service, current: settings.Settings,
     is_listed = current.peers is None or service.name in current.peers
     if service.name == current.me or not found.lives:
         return found
+    if not service.is_ironic:
+        return State.OTHER_SCOPE
     if not is_listed and (service.scope is None or current.scope.is_same(
             service.scope)):
         return State.NOT_A_PEER if found.gives else found
-    if is_listed and (not service.is_asked or current.shares(service.scope)):
+    if is_listed and current.shares(service.scope):
         return found
     if service.scope is None or not current.scope.covers(service.scope):
         return State.OTHER_SCOPE
@@ -511,6 +393,18 @@ def state(service: model.Service, current: settings.Settings,
     # long as they are to have any. By its ring, nothing goes to this one.
     return (State.NARROWER_SCOPE if found is State.MEMBER
             else State.OTHER_SCOPE)
+
+
+def lives(service: model.Service, current: settings.Settings, watch: Watch,
+          work: WorkWatch) -> bool:
+    """Return whether a service lives, whether or not this one is its peer.
+
+    :param service: its record
+    :param current: this service's settings
+    :param watch: how long the heartbeats have stood still
+    :param work: how long the last good passes have stood still
+    """
+    return _state_of_peer(service, current, watch, work).lives
 
 
 def _state_of_peer(service: model.Service, current: settings.Settings,
@@ -526,40 +420,3 @@ def _state_of_peer(service: model.Service, current: settings.Settings,
     if service.name != current.me and work.is_failing(service, current):
         return State.NOT_WORKING
     return State.DISABLED if service.disabled else State.MEMBER
-
-
-def assess(services: Iterable[model.Service], current: settings.Settings,
-           watch: Watch, work: WorkWatch = WorkWatch()) -> Membership:
-    """Say what services are to this one's ring.
-
-    This service is a member also where it has no record: when it starts for
-    the first time.
-
-    :param services: the records of the services that run an ironic driver,
-        and this one's
-    :param current: this service's settings
-    :param watch: how long the heartbeats have stood still
-    :param work: how long the last good passes have stood still
-    """
-    services = list(services)
-    states = {service.name: state(service, current, watch, work)
-              for service in services}
-    states.setdefault(current.me, State.MEMBER)
-    found = Membership(
-        frozenset(host for host, each in states.items()
-                  if each is State.MEMBER),
-        states, {host: watch.silence(host) for host in states},
-        narrower=frozenset(
-            service.scope for service in services if service.scope is not None
-            and states[service.name] is State.NARROWER_SCOPE))
-    if current.peers is None:
-        return found
-    said = {service.name: service for service in services
-            if service.scope is not None and service.name != current.me}
-    return dataclasses.replace(found, unlisted=frozenset(
-        host for host, service in said.items()
-        if host not in current.peers and current.scope.is_same(service.scope)
-        and _state_of_peer(service, current, watch, work).lives),
-        elsewhere=frozenset(
-            host for host, service in said.items() if host in current.peers
-            and not current.scope.is_same(service.scope)))

@@ -2,73 +2,23 @@
 
 """What a service sees in a pass, and what it remembers for the next one."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 import dataclasses
 import datetime
 
 from nova_ironic_ring.core.peers.agreement import Agreement
-from nova_ironic_ring.core.peers.membership import Membership
 from nova_ironic_ring.core.peers.membership import State
 from nova_ironic_ring.core.peers.membership import Watch
 from nova_ironic_ring.core.peers.membership import WorkWatch
-from nova_ironic_ring.core.peers.ring import Ring
 from nova_ironic_ring.core.peers.trust import Start
 from nova_ironic_ring.core.peers.trust import Trust
 from nova_ironic_ring.core.peers.vanished import Guard
+from nova_ironic_ring.core.peers.view import View
 from nova_ironic_ring.core.values import merging
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values.pools import Node
 from nova_ironic_ring.core.values.pools import Pool
 from nova_ironic_ring.core.values.settings import Settings
-
-
-@dataclasses.dataclass(frozen=True)
-class Standing:
-    """What this service knows of its peers: members, trust and ring.
-
-    :ivar membership: what the services are
-    :ivar trust: how far that is trusted
-    :ivar ring: the ring of the members
-    :ivar is_ending: whether this service is about to end
-    :ivar other_listing: canonical names of the members that say another
-        ``listing`` than this service has
-    """
-
-    membership: Membership = Membership()
-    trust: Trust = Trust.STARTING
-    ring: Ring = dataclasses.field(
-        default_factory=lambda: Ring((), 1))
-    is_ending: bool = False
-    other_listing: frozenset[str] = frozenset()
-
-    @property
-    def is_trusted(self) -> bool:
-        """Whether what is seen of the others is trusted in full."""
-        return self.trust is Trust.FULL
-
-    def is_disabled(self, host: str) -> bool:
-        """Return whether an operator has disabled a service.
-
-        :param host: the name of the service
-        """
-        return self.membership.state(host) is State.DISABLED
-
-    @property
-    def may_take(self) -> bool:
-        """Whether this service may take instances of others."""
-        return self.is_trusted and not self.is_ending
-
-
-@dataclasses.dataclass(frozen=True)
-class Others:
-    """All services of Nova, which are read only if they are needed.
-
-    :ivar membership: what they are
-    :ivar is_alone: whether this service is the only one
-    """
-
-    membership: Membership = Membership()
-    is_alone: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,26 +43,21 @@ class Observation:
     """All that the decisions of a pass depend on.
 
     :ivar at: when it was looked, in seconds
-    :ivar standing: what this service knows of its peers
+    :ivar view: what this service knows of all services
     :ivar nodes: the instance on each node, None for a free one
     :ivar rows: the rows of this service's nodes, and of the free nodes that
         are for this service
     :ivar instances: what is known of instances
-    :ivar others: what all services are, where that is needed
     :ivar narrowed: the nodes that services divide which are limited to some of
         this one's
-    :ivar said: what other services that have such nodes say in their member
-        records, by canonical name
     """
 
     at: float
-    standing: Standing
+    view: View
     nodes: model.Nodes
     rows: Mapping[str, model.Row]
     instances: Instances = Instances()
-    others: Others = Others()
     narrowed: Container[str] = frozenset()
-    said: Mapping[str, model.Member] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -300,7 +245,7 @@ class Memory:
     :ivar work_watch: how long the last good passes have stood still
     :ivar own_work: what this service says of its passes
     :ivar start: whether its peers have seen this process
-    :ivar standing: what this service knew of its peers
+    :ivar view: what this service knew of all services
     :ivar waits: the nodes that are waited for
     :ivar taking: free nodes that the tracker is to take, since the last pass
     :ivar offered: free nodes that are for others, and for whom, by canonical
@@ -344,7 +289,7 @@ class Memory:
     work_watch: WorkWatch = WorkWatch()
     own_work: OwnWork = OwnWork()
     start: Start = Start()
-    standing: Standing = dataclasses.field(default_factory=Standing)
+    view: View = View()
     waits: Mapping[str, Wait] = dataclasses.field(default_factory=dict)
     taking: frozenset[str] = frozenset()
     offered: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -405,12 +350,12 @@ class Memory:
         return Memory(**found | {
             'settings': newer.settings, 'start': newer.start,
             'agreement': newer.agreement,
-            'watch': merging.merge(older.watch, before.watch, newer.watch),
+            'watch': newer.watch,
             'work_watch': merging.merge(
                 older.work_watch, before.work_watch, newer.work_watch),
-            'standing': dataclasses.replace(
-                newer.standing, ring=newer.standing.ring.listed_as(
-                    before.standing.ring, older.standing.ring))})
+            'view': dataclasses.replace(
+                newer.view, ring=newer.view.ring.listed_as(
+                    before.view.ring, older.view.ring))})
 
     def begun(self, at: float, current: Settings) -> 'Memory':
         """Return this memory when a pass begins, for looks during the pass.
@@ -437,15 +382,6 @@ class Memory:
             uuid: instance for uuid, instance in self.instances.items()
             if uuid not in uuids}
 
-    def forget_services_but(self, hosts: Iterable[str]) -> None:
-        """Forget the services that Nova has no longer.
-
-        :param hosts: the canonical names of all others
-        """
-        names = frozenset(hosts)
-        self.watch = self.watch.among(names)
-        self.work_watch = self.work_watch.among(names)
-
     def fail(self, at: float) -> None:
         """Note that Nova did not answer.
 
@@ -455,10 +391,10 @@ class Memory:
         self.waits = {}
         if self.settings is not None:
             self.watch = self.watch.after_outage(
-                at, self.standing.membership, self.settings)
-        if self.standing.is_trusted:
-            self.standing = dataclasses.replace(
-                self.standing, trust=Trust.BLACKOUT)
+                at, self.view.with_state(State.ABSENT), self.settings)
+        if self.view.is_trusted:
+            self.view = dataclasses.replace(
+                self.view, trust=Trust.BLACKOUT)
         self.work_watch = self.work_watch.unanswered(at)
 
     def end_unanswered(self) -> None:

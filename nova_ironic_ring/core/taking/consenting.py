@@ -5,9 +5,8 @@
 from collections.abc import Mapping
 
 from nova_ironic_ring.core.deciding import planner
-from nova_ironic_ring.core.looking import look as looking
+from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
-from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.values import model
 
 
@@ -36,8 +35,11 @@ class Rows:
         :param steps: what was decided on each, by its UUID
         """
         nova = this.world.nova
+        if any(step.claim is not None and step.claim.is_abandoned
+               for step in steps.values()):
+            # The owner may have come back, and build on its nodes.
+            look.again(this)
         self._this = this
-        self._all: membership.Membership | None = None
         self._rows = nova.rows(sorted(steps))
         owners = sorted({
             str(step.claim.owner) for step in steps.values()
@@ -61,23 +63,9 @@ class Rows:
         if (row.owner if row else None) != claim.owner:
             return False
         if claim.is_abandoned and row is not None and (
-                not self._is_lost(row.owner)):
-            # It has come back, and builds on its nodes.
+                not self._this.view.is_lost(row.owner)):
             return False
         if claim.ring is None:
             return True
-        return row is not None and claim.ring == self._members.get(
-            row.owner_name, model.Member()).ring
-
-    def _is_lost(self, owner: str) -> bool:
-        """Return whether the owner of a node is lost by now.
-
-        :param owner: its name
-        """
-        members = self._this.standing.membership
-        if model.canonical(owner) not in members.states:
-            # One that is disabled is in no ring, and may build on its nodes.
-            if self._all is None:
-                self._all = looking.at_all_services(self._this).membership
-            members = self._all
-        return members.is_lost(owner)
+        return row is not None and self._members.get(
+            row.owner_name, model.Member()).consents(claim.ring)

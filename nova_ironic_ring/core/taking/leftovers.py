@@ -15,7 +15,6 @@ from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import listing
 from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
-from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import vanished
 from nova_ironic_ring.core.taking.building import builds
@@ -41,40 +40,25 @@ def clean(this: one_pass.Pass, own: pool_return.Own) -> None:
     """
     cleaning, current = this.memory.cleaning, this.current
     at = this.world.process.now()
-    if not current.cooperative or not this.standing.is_trusted or (
+    if not current.cooperative or not this.view.is_trusted or (
             cleaning.looked_at is not None
             and at - cleaning.looked_at < _PASSES * current.pass_interval):
         return
     cleaning.looked_at = at
-    with this.going_on(events.RecordNotRemoved, None, None):
-        _clean(this, own)
-
-
-def _clean(this: one_pass.Pass, own: pool_return.Own) -> None:
-    """Remove the records.
-
-    The heartbeats of services that are not in the ring are watched from search
-    to search.
-    """
-    memory, current = this.memory, this.current
-    services = look.read_all_services(this)
-    members = membership.assess(services, current, memory.watch)
-    before, there = memory.cleaning.guards, _There(this, own.nodes)
-    memory.cleaning.guards = {
+    before, there = cleaning.guards, _There(this, own.nodes)
+    cleaning.guards = {
         service.host: before.get(service.host, vanished.Guard())
-        for service in services if membership.state(
-            service, current, memory.watch).is_lost}
-    for host in memory.cleaning.guards:
+        for service in this.view.services.values()
+        if this.view.is_lost(service.host)}
+    for host in cleaning.guards:
         # Records of others that were removed stay removed.
         with this.going_on(events.RecordNotRemoved, None, host):
-            if not this.is_valid:
-                # The search for what the one before has left took long.
-                members = look.at_all_services(this).membership
-            if not this.is_valid or not members.is_lost(host) or (
-                    host in this.alive):
+            # The search for what the one before has left may have taken long.
+            look.renew(this)
+            if not this.is_valid or not this.view.is_lost(host):
                 continue
             lost = _Lost(host, _rows(this, host),
-                         members.fails_over(host, current))
+                         this.view.fails_over(host, current))
             _clean_of(this, lost, there)
             _settle_pools(this, lost, own)
             _end_reserved(this, lost, own.nodes)
@@ -95,7 +79,7 @@ class _There:
 
     def rows(self, lost: '_Lost') -> dict[str, model.Row]:
         """Return the records of the nodes to look for."""
-        rows, ring = pools.rows_of_nodes(lost.rows), self._this.standing.ring
+        rows, ring = pools.rows_of_nodes(lost.rows), self._this.view.ring
         if ring.deal is None:
             return rows
         return {node: row for node, row in rows.items()
@@ -109,7 +93,7 @@ class _There:
         this, found = self._this, {
             node: row for node, row in rows.items()
             if node not in self._nodes}
-        if this.standing.ring.deal is None or len(found) <= listing.FEW:
+        if this.view.ring.deal is None or len(found) <= listing.FEW:
             return found
         if self._uuids is None:
             self._uuids = this.world.ironic.uuids(this.current.scope)
@@ -137,8 +121,8 @@ def _rows(this: one_pass.Pass, host: str) -> dict[str, model.Row]:
     It may have had another driver; then its rows are not of Ironic's nodes.
     Its member record shows whether it was a peer.
     """
-    said = this.world.nova.members([host]).get(model.canonical(host))
-    if said is None or not this.current.shares(said.scope):
+    service = this.view.services[model.canonical(host)]
+    if not service.is_ironic or not this.current.shares(service.scope):
         return {}
     return this.world.nova.rows_of(host)
 
@@ -153,7 +137,7 @@ def _settle_pools(this: one_pass.Pass, lost: _Lost, own: pool_return.Own
     pool_return.take_back(this, own, found)
     deployed = frozenset(uuid for uuid in own.nodes.values() if uuid)
     for pool in found:
-        if this.standing.ring.owner(pools.uuid_of(pool)) == this.current.me:
+        if this.view.ring.owner(pools.uuid_of(pool)) == this.current.me:
             # What was taken out of others has to be recovered nevertheless.
             with this.going_on(events.RecordNotRemoved, pool, lost.host):
                 pool_takeover.settle(this, pool_takeover.Left(
@@ -168,7 +152,7 @@ def _end_reserved(this: one_pass.Pass, lost: _Lost, nodes: model.Nodes
     In Nova they have no service before the claim of the node, and in Ironic
     the node is not free: nobody takes it.
     """
-    nova, owner = this.world.nova, this.standing.ring.owner
+    nova, owner = this.world.nova, this.view.ring.owner
     reserved = {
         uuid: node for node in lost.rows
         if (uuid := nodes.get(node)) is not None
@@ -198,7 +182,7 @@ def _take_unfinished(this: one_pass.Pass, host: str, nodes: model.Nodes
     be none. For each instance, the service that the ring maps its node to does
     so.
     """
-    nova, owner = this.world.nova, this.standing.ring.owner
+    nova, owner = this.world.nova, this.view.ring.owner
     instances = nova.instances_of(host)
     found = {
         uuid: instance for uuid, instance
@@ -208,8 +192,9 @@ def _take_unfinished(this: one_pass.Pass, host: str, nodes: model.Nodes
         and nodes.get(str(instance.node), uuid) != uuid
         and owner(str(instance.node)) == this.current.me}
     # What comes before it in a search may take long.
-    if not found or not look.at_all_services(this).membership.fails_over(
-            host, this.current):
+    if found:
+        look.again(this)
+    if not found or not this.view.fails_over(host, this.current):
         return
     # On another node, its owner may have written that there.
     deployed = {uuid for node, uuid
@@ -242,7 +227,7 @@ def _clean_of(this: one_pass.Pass, lost: _Lost, there: _There) -> None:
     for node, row in missing.items():
         if guard.is_closed:
             break
-        if this.standing.ring.by_name(node) == current.me and (
+        if this.view.ring.by_name(node) == current.me and (
                 _remove(this, node, row)):
             guard.note(node, at)
 

@@ -105,14 +105,14 @@ def take_over(this: one_pass.Pass, plan: planner.Plan,
     prepared: set[str] = set()
     with this.going_on(events.InstanceNotTaken,
                        tried[0].instance, tried[0].host):
-        members = look.at_all_services(this).membership
+        look.again(this)
         sources = {
-            pool for host, state in sorted(members.states.items())
+            pool for host, state in sorted(this.view.states.items())
             if state.is_lost for pool in this.world.nova.pools_of(host)}
         # Those beyond the limit of a pass are left to the next one.
         _take_out(this, [
             each for each in tried
-            if members.fails_over(each.host, this.current)
+            if this.view.fails_over(each.host, this.current)
         ][:takeover.MOST], sources.union(
             pools.recorded(seen.rows)), prepared)
     this.memory.forget_instances({each.instance for each in tried})

@@ -151,8 +151,8 @@ def _sources(this: one_pass.Pass, seen: pool_plan.Seen, hosts: Iterable[str]
     belong to another.
     """
     dead = set(hosts) | {
-        host for host in seen.others.states
-        if seen.others.is_dead(host, this.current.failover_after)}
+        host for host in this.view.states
+        if this.view.is_dead(host, this.current.failover_after)}
     return frozenset(
         pools.uuid_of(name) for host in sorted(dead)
         for name in this.world.nova.pools_of(host)) | {
@@ -210,7 +210,8 @@ class _Taking:
             self._own.make_room(this.world.placement, name, len(allocated))
         look.renew(this)
         for each, instance in this.while_lost(
-                batch, lambda one: '' if one[0].consents else one[0].host):
+                batch, lambda one: (
+                    None if one[0].has_to_be_idle else one[0].host)):
             # Where it fails, the next pass sees how far it has come.
             with this.going_on(
                     events.InstanceNotTaken, each.instance, each.host):
@@ -319,7 +320,7 @@ def reclaim(this: one_pass.Pass, seen: pool_plan.Seen, own: Own) -> None:
     with this.going_on(events.AllocationsUnknown, min(missing)):
         sources = frozenset(
             pools.uuid_of(name) for host, state in sorted(
-                seen.others.states.items()) if state.is_lost
+                this.view.states.items()) if state.is_lost
             for name in nova.pools_of(host))
         in_pools = frozenset[str]().union(*map(
             placement.consumers, sorted(sources)))

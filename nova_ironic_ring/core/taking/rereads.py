@@ -24,13 +24,13 @@ def notice(this: one_pass.Pass) -> None:
 
     :param this: the pass, or the look between two
     """
-    before, now, host = this.before, this.standing, this.current.host
-    was = before.standing
+    before, now, host = this.before, this.view, this.current.host
+    was = before.view
     if now.is_trusted and (
             was.trust is not trust.Trust.FULL or before.own_work.is_failing
             or before.work_watch.is_late
-            or was.membership.is_lost(host)
-            and not now.membership.is_lost(host)):
+            or was.is_lost(host)
+            and not now.is_lost(host)):
         this.memory.pooled.rereads = _REREADS
 
 

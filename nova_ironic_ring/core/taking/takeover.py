@@ -88,14 +88,14 @@ def _follow(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
         return
     found = nova.instances(each.instance for each in tried)
     said = nova.members(sorted({each.host for each in tried}))
-    ring = this.standing.ring.fingerprint(current.scope)
+    ring = this.view.ring.fingerprint(current.scope)
     look.renew(this)
     for each in this.while_current(tried):
         instance = found.get(each.instance)
         owner = said.get(model.canonical(each.host), model.Member())
         if instance is None or not instance.is_idle or (
                 not _is_as_wanted(each, instance)
-                or not owner.follows or owner.ring != ring):
+                or not owner.follows or not owner.consents(ring)):
             continue
         with this.going_on(
                 events.InstanceNotTaken, each.instance, each.host):

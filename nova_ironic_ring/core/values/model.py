@@ -97,6 +97,11 @@ class Arrival:
 NEVER = datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)
 
 
+#: The ring that a service acknowledges which is no member of its own ring: it
+#: lets go of all that it has, whoever takes it.
+EVERY_RING = 'every'
+
+
 @dataclasses.dataclass(frozen=True)
 class Member:
     """What a service says in its member record.
@@ -108,8 +113,8 @@ class Member:
     :ivar by_shards: whether it divides nodes by their shards, if all do
     :ivar held: the codes of the shards that it holds
     :ivar ring: a fingerprint of the ring that it acknowledges, by which others
-        may take what is free; None if it acknowledges none, because its last
-        pass was not a good one
+        may take what is free; :data:`EVERY_RING` if it is a member of none;
+        None if it acknowledges none, because its last pass was not a good one
     :ivar follows: whether its instances go with that ring as well
     :ivar has_pools: whether its compute nodes are pools
     :ivar differ: canonical names of services that it has seen acknowledge
@@ -125,6 +130,13 @@ class Member:
     has_pools: bool = False
     differ: frozenset[str] = frozenset()
 
+    def consents(self, ring: str) -> bool:
+        """Return whether others may take what a ring gives to them.
+
+        :param ring: the fingerprint of the ring
+        """
+        return self.ring in (ring, EVERY_RING)
+
 
 @dataclasses.dataclass(frozen=True)
 class Service:
@@ -136,17 +148,9 @@ class Service:
     :ivar disabled: whether an operator has disabled the service
     :ivar alive: whether Nova says that the service is alive, where heartbeats
         are not in the database; None if they are
-    :ivar last_pass: what the service says of its passes; None if it says
-        nothing, like Nova's own driver, or has not been asked
-    :ivar is_asked: whether its member record was looked for
-    :ivar scope: the nodes that it says it is limited to; None if it says
-        nothing, like Nova's own driver, or has not been asked
-    :ivar by_shards: whether it says that it divides nodes by their shards, if
-        all do
-    :ivar held: the codes of the shards that it says it holds
-    :ivar ring: a fingerprint of the ring that it acknowledges; None if it
-        acknowledges none, or has not been asked
-    :ivar has_pools: whether it says that its compute nodes are pools
+    :ivar is_ironic: whether it runs an ironic driver, if that was read
+    :ivar said: what it says in its member record; None if it has none, as with
+        Nova's own driver, or if that was not read
     """
 
     host: str
@@ -154,35 +158,32 @@ class Service:
     forced_down: bool = False
     disabled: bool = False
     alive: bool | None = None
-    last_pass: LastPass | None = None
-    is_asked: bool = False
-    scope: Scope | None = None
-    by_shards: bool = False
-    held: frozenset[str] = frozenset()
-    ring: str | None = None
-    has_pools: bool = False
+    is_ironic: bool = True
+    said: Member | None = None
 
     @property
     def name(self) -> str:
         """The canonical name of the service."""
         return canonical(self.host)
 
-    def saying(self, said: Member) -> 'Service':
-        """Return the same with what it says in its member record.
-
-        :param said: that; one with Nova's own driver says nothing
-        """
-        return dataclasses.replace(
-            self, last_pass=said.last_pass, is_asked=True, scope=said.scope,
-            by_shards=said.by_shards, held=said.held, ring=said.ring,
-            has_pools=said.has_pools)
+    @property
+    def last_pass(self) -> LastPass | None:
+        """What it says of its passes, if anything."""
+        return None if self.said is None else self.said.last_pass
 
     @property
-    def said(self) -> Member | None:
-        """What it says in its member record; None if it has none."""
-        return None if self.scope is None else Member(
-            self.last_pass, self.scope, self.by_shards, self.held, self.ring,
-            has_pools=self.has_pools)
+    def scope(self) -> Scope | None:
+        """The nodes that it says it is limited to, if anything."""
+        return None if self.said is None else self.said.scope
+
+    def saying(self, said: Member | None) -> 'Service':
+        """Return the same with what its member record says.
+
+        :param said: that; None if it has no record
+        """
+        # Of a record that cannot be read, nothing is known.
+        return dataclasses.replace(
+            self, said=None if said is None or said.scope is None else said)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

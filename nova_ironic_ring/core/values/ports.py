@@ -105,14 +105,11 @@ class Latest:
 class Nova(Protocol):
     """Nova's records, read and written through conductor."""
 
-    def ring_services(self) -> list[model.Service]:
-        """Read the enabled services that run an ironic driver.
+    def services(self) -> list[model.Service]:
+        """Read all nova-compute services, whatever their driver.
 
         :returns: each with what it says in its member record
         """
-
-    def all_services(self) -> list[model.Service]:
-        """Read all nova-compute services, whatever their driver."""
 
     def service(self, host: str) -> model.Service | None:
         """Read the record of one nova-compute service.
@@ -145,8 +142,7 @@ class Nova(Protocol):
         """Read what services say in their member records.
 
         :param hosts: their names
-        :returns: by canonical name, of those that run an ironic driver; one
-            with Nova's own driver says nothing
+        :returns: by canonical name, of those that have one
         """
 
     def say_member(self, said: Saying) -> None:

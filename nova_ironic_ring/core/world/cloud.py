@@ -18,6 +18,7 @@ from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.looking import own_work
 from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import pool_places
+from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking import new_nodes
 from nova_ironic_ring.core.taking import tracking
@@ -186,17 +187,17 @@ class Nova:
         self.cloud = cloud
         self.host = host
 
-    def ring_services(self) -> list[model.Service]:
-        said = self.members(self.cloud.services)
-        return [service.saying(said[name])
-                for name, service in self.cloud.services.items()
-                if name in said and not service.disabled]
+    def services(self) -> list[model.Service]:
+        ironic = {*map(model.canonical, self._owners()), *self.cloud.members}
+        said = self.cloud.members.get
+        return [dataclasses.replace(
+            service, is_ironic=name in ironic).saying(said(name))
+            for name, service in self.cloud.services.items()]
 
     def members(self, hosts: Collection[str]) -> dict[str, model.Member]:
-        owners = set(map(model.canonical, self._owners()))
-        return {name: self.cloud.members.get(name, model.Member())
+        return {name: self.cloud.members[name]
                 for name in map(model.canonical, hosts)
-                if name in owners or name in self.cloud.members}
+                if name in self.cloud.members}
 
     def say_member(self, said: ports.Saying) -> None:
         if said.current.me in self.cloud.members:
@@ -216,9 +217,6 @@ class Nova:
     def _owners(self) -> set[str]:
         """Return the names of all owners of rows, as they are spelled."""
         return {row.owner for row in self.cloud.rows.values()}
-
-    def all_services(self) -> list[model.Service]:
-        return list(self.cloud.services.values())
 
     def service(self, host: str) -> model.Service | None:
         return self.cloud.services.get(model.canonical(host))
@@ -717,7 +715,8 @@ class Tracker:
             row.made_of = made_of.get(node, row.made_of)
             row.made_at = self.process.wall_time().timestamp()
             row.counts = self._counts(node)
-        if result.memory.standing.is_disabled(self.current.me):
+        if result.memory.view.state(
+                self.current.me) is membership.State.DISABLED:
             self.cloud.kept_away.add(node)
         else:
             self.cloud.kept_away.discard(node)

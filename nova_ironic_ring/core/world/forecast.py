@@ -19,6 +19,7 @@ from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
@@ -65,10 +66,10 @@ def start(cloud: clouds.Cloud, current: settings.Settings
         watch=membership.Watch.of_one_look(
             services, clouds.EPOCH, current.down_time),
         work_watch=membership.WorkWatch.of_one_look(
-            clouds.Nova(cloud, current.host).ring_services(), clouds.EPOCH),
+            clouds.Nova(cloud, current.host).services(), clouds.EPOCH),
         own_work=observation.OwnWork(is_working=True),
         start=trust.Start(True),
-        standing=observation.Standing(trust=trust.Trust.FULL))
+        view=view.View(trust=trust.Trust.FULL))
 
 
 def first_steps(cloud: clouds.Cloud, current: settings.Settings
@@ -180,7 +181,7 @@ def _agree(trackers: Iterable[clouds.Tracker]) -> bool:
     for each in trackers:
         scope = each.current.scope
         rings.setdefault(ring.Ring((), 1).fingerprint(scope), set()).add(
-            each.memory.standing.ring.fingerprint(scope))
+            each.memory.view.ring.fingerprint(scope))
     return all(len(found) == 1 for found in rings.values())
 
 

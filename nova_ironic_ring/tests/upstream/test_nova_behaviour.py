@@ -153,15 +153,15 @@ class RowTestCase(NovaTestCase):
 
     def test_services_with_nodes_of_ironic(self):
         # Of these the ring is made.
-        self.assertEqual([], self.nova.ring_services())
+        self.assertEqual([], self.nova.services())
         self._take('b')
-        (found,) = self.nova.ring_services()
+        (found,) = self.nova.services()
         self.assertEqual('b', found.host)
         self.services['b'].disabled = True
         self.services['b'].save()
-        self.assertEqual([], self.nova.ring_services())
+        self.assertEqual([], self.nova.services())
         self.assertEqual({'me', 'b'}, {
-            service.host for service in self.nova.all_services()})
+            service.host for service in self.nova.services()})
         self.assertTrue(self.nova.service('b').disabled)
 
 

@@ -9,6 +9,7 @@ from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring_tools.benchmarks import rounds
@@ -23,10 +24,10 @@ def main() -> None:
 
     def look(members: list[str]) -> Callable[[], int]:
         seen = observation.Observation(
-            0, observation.Standing(
-                membership.Membership(frozenset(members), dict.fromkeys(
-                    members, membership.State.MEMBER)),
-                trust.Trust.FULL, ring.Ring(members, rounds.PARTITIONS)),
+            0, view.View(
+                states=dict.fromkeys(members, membership.State.MEMBER),
+                trust=trust.Trust.FULL,
+                ring=ring.Ring(members, rounds.PARTITIONS)),
             known.nodes, rows, observation.Instances(known.instances))
 
         def decide() -> int:

@@ -35,7 +35,7 @@ class Silence:
     :ivar name: its name in the table
     :ivar process: the name of its process in the lab
     :ivar delays: which of :data:`TAKEN` wait for its answers
-    :ivar limit: how long a takeover may wait for a request to it, in seconds
+    :ivar limit: how long one of these may wait for a request to it, in seconds
     """
 
     name: str
@@ -66,9 +66,9 @@ class Outcome:
     def passed(self) -> bool:
         """Whether all was taken in time, and works."""
         return not self.refused and not self.findings and all(
-            self.after.get(what, math.inf) < deaths.WANTED
-            + self.silence.limit + (
-                self.over if what in self.silence.delays else 0)
+            self.after.get(what, math.inf) < deaths.WANTED + (
+                self.over + self.silence.limit
+                if what in self.silence.delays else 0)
             for what in TAKEN)
 
     def cells(self) -> list[str]:
@@ -191,10 +191,9 @@ _LIMIT = 30
 # request that was under way may be lost.
 _RPC_LIMIT = 60
 
-# Without Ironic or Placement nothing is built: the tracker, which takes free
-# nodes, waits for both.
+# Placement is asked for the allocations of a free node before it is taken.
 SILENCES = [
-    Silence('Ironic silent', 'ironic', TAKEN[1:], _LIMIT),
+    Silence('Ironic silent', 'ironic'),
     Silence('Placement silent', 'placement', TAKEN[1:], _LIMIT),
     Silence('Keystone silent', 'keystone'),
     Silence('Neutron silent', 'neutron'),
@@ -204,8 +203,9 @@ SILENCES = [
     Silence('MariaDB silent', 'mariadb', TAKEN),
 ]
 #: The same with pools: a server that comes into another pool has another
-#: allocation, and Placement asks Keystone whose request that is.
+#: allocation, and Placement asks Keystone whose request that is. A free node
+#: is counted with a listing.
+_WITH_POOLS = {'placement': TAKEN, 'keystone': TAKEN, 'ironic': TAKEN[1:]}
 WITH_POOLS = [
-    dataclasses.replace(each, delays=TAKEN)
-    if each.process in ('placement', 'keystone') else each
-    for each in SILENCES]
+    dataclasses.replace(each, delays=_WITH_POOLS[each.process], limit=_LIMIT)
+    if each.process in _WITH_POOLS else each for each in SILENCES]

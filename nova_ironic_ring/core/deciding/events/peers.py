@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import dataclasses
 
 from nova_ironic_ring.core.deciding.events import base
-from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 
 
@@ -16,13 +16,13 @@ class MembersChanged(base.Event):
     """The ring has other members than before.
 
     :ivar before: canonical names of the former members
-    :ivar now: the membership now
+    :ivar now: what the services are now
     """
 
     LEVEL = base.Level.INFO
 
     before: frozenset[str]
-    now: membership.Membership
+    now: view.View
 
     def text(self) -> str:
         members = self.now.members

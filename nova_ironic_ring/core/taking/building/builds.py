@@ -143,11 +143,11 @@ def look_at_givers(this: one_pass.Pass, nodes: model.Nodes,
     memory.handovers = observation.Handovers({
         node: giver for node, giver in memory.handovers.givers.items()
         if node in listed}, found)
-    if not found or not memory.standing.is_trusted:
+    if not found or not memory.view.is_trusted:
         return
     with this.going_on(events.HandoversUnknown):
-        members = looking.at_all_services(this).membership
-        lost = [each for each in found if members.is_lost(str(each.host))]
+        looking.again(this)
+        lost = [each for each in found if this.view.is_lost(str(each.host))]
         memory.handovers.builds = of_live_givers(this.world.nova, [
             each for each in found if each not in lost])
         memory.left_builds += tuple(
@@ -256,8 +256,8 @@ def release_ended(this: one_pass.Pass, nodes: model.Nodes) -> None:
     :param this: the pass
     :param nodes: the nodes that Ironic shows, and the instance on each
     """
-    known, owner = this.memory.instances, this.standing.ring.owner
-    if not this.standing.is_trusted:
+    known, owner = this.memory.instances, this.view.ring.owner
+    if not this.view.is_trusted:
         return
     for node, uuid in nodes.items():
         instance = None if uuid is None else known.get(uuid)
@@ -280,8 +280,9 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
 
     @functools.cache
     def is_lost(host: str) -> bool:
-        return this.standing.is_trusted and (
-            looking.at_all_services(this).membership.is_lost(host))
+        if this.view.is_trusted:
+            looking.again(this)
+        return this.view.is_trusted and this.view.is_lost(host)
 
     for uuid, instance in world.nova.instances(sorted(consumers)).items():
         with this.going_on(
@@ -289,7 +290,7 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
             if instance.host_name == this.current.me:
                 consumers.discard(uuid)
                 continue
-            if instance.host is not None and not this.standing.is_trusted:
+            if instance.host is not None and not this.view.is_trusted:
                 # It cannot be known now whether anybody builds it.
                 continue
             host = instance.host or left.host

@@ -52,9 +52,8 @@ def is_interrupted(this: one_pass.Pass, found: observation.Unclaimed) -> bool:
     at = _waits_at(nova, found.instance)
     if _is_here(this, at):
         return True
-    others = [service.host for service in nova.all_services()
-              if service.name != me and not service.forced_down]
-    if not nova.members(others):
+    if not any(service.is_ironic for service in nova.services()
+               if service.name != me and not service.forced_down):
         return True
     memory.unclaimed += (dataclasses.replace(found, host=at),)
     return False
@@ -108,7 +107,7 @@ def settle(this: one_pass.Pass,
         builds wait for long
     """
     builds.free_again(this)
-    if not this.standing.is_trusted:
+    if not this.view.is_trusted:
         return
     if this.world.process.now() - this.memory.searched.at >= SEARCH_INTERVAL:
         _search(this, places)
@@ -238,8 +237,10 @@ class _Over:
 def _over(this: one_pass.Pass, each: observation.Unclaimed) -> _Over | None:
     """Return why no service will build what none has claimed, if so."""
     def is_lost(host: str) -> bool:
-        return _is_here(this, host) or (
-            looking.at_all_services(this).membership.is_lost(host))
+        if _is_here(this, host):
+            return True
+        looking.again(this)
+        return this.view.is_lost(host)
 
     waits = this.world.process.now() - each.since
     if waits >= LONGEST:

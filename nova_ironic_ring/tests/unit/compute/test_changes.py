@@ -130,7 +130,7 @@ class ChangesTestCase(test_updates.WatchedTestCase):
             self.look()
             self.look()
         self.assertEqual(1, self.log.output.count('look for changes'))
-        self.assertTrue(self.me.ring.memory.standing.is_trusted)
+        self.assertTrue(self.me.ring.memory.view.is_trusted)
 
     def test_no_turn_while_ironic_is_asked(self):
         found: list[bool] = []

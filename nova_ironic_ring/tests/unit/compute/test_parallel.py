@@ -114,6 +114,7 @@ class _TrackerTestCase(base.DriverTestCase):
         def look():
             before()
             self.driver.ring_reactions.look()
+            self.driver.ring_takes.take()
         crowd = self._crowd = _Crowd(look)
         for errors in self.errors:
             errors.reset_output()

@@ -501,7 +501,7 @@ class ResourceTestCase(PoolDriverTestCase):
         self.me.run_pass()
         self.assertTrue(said().follows)
         ring = self.me.ring
-        self.assertEqual(ring.memory.standing.ring.fingerprint(
+        self.assertEqual(ring.memory.view.ring.fingerprint(
             ring.settings.scope), said().ring)
         self.configure(instance_mobility='failover')
         self.me.run_pass()

@@ -15,6 +15,7 @@ from nova import exception
 
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.compute import reactions
+from nova_ironic_ring.compute import takes
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
@@ -30,7 +31,7 @@ _SECONDS = 30
 
 def _threads() -> list[threading.Thread]:
     return [each for each in threading.enumerate()
-            if each.name == 'ironic_ring']
+            if each.name in ('ironic_ring', 'ironic_ring_takes')]
 
 
 def _end(me: fake_nova.Compute) -> None:
@@ -52,6 +53,7 @@ class ReactionsTestCase(base.DriverTestCase):
         self.nova.put('theirs', self.node, 'b')
         self.settle()
         self.reactions = self.driver.ring_reactions
+        self.takes = self.driver.ring_takes
         self.nova.asked.clear()
 
     def _die(self) -> None:
@@ -64,7 +66,7 @@ class ReactionsTestCase(base.DriverTestCase):
         self.say_members('a', 'b')
         self._look()
         self.assertEqual(
-            ['ring services', 'rows', 'instances of host'], self.nova.asked)
+            ['all services', 'rows', 'instances of host'], self.nova.asked)
 
     def test_takeover(self):
         self._die()
@@ -92,7 +94,7 @@ class ReactionsTestCase(base.DriverTestCase):
         self._die()
         self._look()
         self.assertEqual('me', self.nova.host_of('theirs'))
-        self.reactions.track(self.node)
+        self.takes.track(self.node)
         self.assertIn(self.node, self.nova.owned('me'))
 
     def test_it_counts_as_an_own_instance_at_once(self):
@@ -114,7 +116,7 @@ class ReactionsTestCase(base.DriverTestCase):
         self._die()
         self._look()
         self.assertNotIn(self.node, self.cloud.rows)
-        self.reactions.track(self.node)
+        self.takes.track(self.node)
         self.assertIn(self.node, self.nova.owned('me'))
         self.assertIn(self.node, self.me.tracked)
         self.assertIs(
@@ -126,14 +128,14 @@ class ReactionsTestCase(base.DriverTestCase):
         self._look()
         self.assertTrue(self.me.update(self.node))
         self.nova.asked.clear()
-        self.reactions.track(self.node)
+        self.takes.track(self.node)
         self.assertEqual([], self.nova.asked)
 
     def test_the_tracker_looks_once_more(self):
         self._die()
         self._look()
         self.nova.change_instance('theirs', host='a')
-        self.reactions.track(self.node)
+        self.takes.track(self.node)
         self.assertNotIn(self.node, self.me.tracked)
         self.assertNotIn('is free and taken', self.log.output)
 
@@ -144,7 +146,7 @@ class ReactionsTestCase(base.DriverTestCase):
         self.nova.change_instance('theirs', host='a')
         self.me.begin_pass()
         self.nova.asked.clear()
-        self.reactions.track(self.node)
+        self.takes.track(self.node)
         self.assertNotIn(self.node, self.me.tracked)
         self.assertEqual([], self.nova.asked)
 
@@ -159,7 +161,7 @@ class ReactionsTestCase(base.DriverTestCase):
         self.assertTrue(self.me.update(listed[0]))
         self._die()
         self._look()
-        self.reactions.track(self.node)
+        self.takes.track(self.node)
         for node in listed[1:]:
             self.assertTrue(self.me.update(node))
         self.assertIn(self.node, self.nova.owned('me'))
@@ -196,7 +198,7 @@ class ReactionsTestCase(base.DriverTestCase):
         # The pass, which has begun before, keeps it.
         self.assertIn(self.node, self.me.ring.nodes)
         self.assertIn(self.node, self.driver.node_cache)
-        self.reactions.track(self.node)
+        self.takes.track(self.node)
         self.assertIn(self.node, self.nova.owned('me'))
 
     def test_a_build_waits_for_no_pass(self):
@@ -211,14 +213,14 @@ class ReactionsTestCase(base.DriverTestCase):
 
     def test_nova_does_not_answer(self):
         with fixtures.MockPatch(
-                'nova.objects.ServiceList.get_all_computes_by_hv_type',
+                'nova.objects.ServiceList.get_by_binary',
                 side_effect=exception.CellTimeout):
             self._look()
             self._look()
         self.assertEqual(
             1, self.log.output.count('Cannot look at the other services'))
         self.assertIs(trust.Trust.BLACKOUT,
-                      self.me.ring.memory.standing.trust)
+                      self.me.ring.memory.view.trust)
         self._die()
         self._look()
         self.assertEqual('me', self.nova.host_of('theirs'))
@@ -232,6 +234,7 @@ class OffersTestCase(base.DriverTestCase):
         self.driver.init_host('me')
         self.settle()
         self.reactions = self.driver.ring_reactions
+        self.takes = self.driver.ring_takes
         self.node = min(self.desired('me', 'a', 'b'))
         self.nova.own(self.node, 'a')
         self.me.tracked.pop(self.node, None)
@@ -243,26 +246,31 @@ class OffersTestCase(base.DriverTestCase):
         """Have its owner acknowledge the ring of this service."""
         self.nova.acknowledge('a', 'me', 'a', 'b')
 
+    def _look(self) -> None:
+        """Look, and take what is free."""
+        self.reactions.look()
+        self.takes.take()
+
     def test_what_is_asked(self):
         self.say_members('a', 'b')
-        self.reactions.look()
-        # The row of the node, and which ring its owner acknowledges.
+        self._look()
+        # Which ring its owner acknowledges was read with the services.
         self.assertEqual(
-            ['ring services', 'rows', 'instances of host', 'rows', 'rows'],
+            ['all services', 'rows', 'instances of host', 'rows'],
             self.nova.asked)
 
     def test_owner_that_acknowledges_another_ring(self):
         self.nova.acknowledge('a', 'me', 'a')
-        self.reactions.look()
-        self.assertEqual([], self.reactions._nodes)
+        self._look()
+        self.assertEqual([], self.takes.nodes)
         self.assertEqual('a', self.cloud.rows[self.node].owner)
 
     def test_it_is_taken(self):
         self._acknowledge()
-        self.reactions.look()
+        self._look()
         self.assertEqual('a', self.cloud.rows[self.node].owner)
         self.assertTrue(self.driver.node_is_available(self.node))
-        self.reactions.track(self.node)
+        self.takes.track(self.node)
         self.assertIn(self.node, self.nova.owned('me'))
         self.assertIn(self.node, self.me.tracked)
         self.assertNotIn('nodes', self.nova.asked)
@@ -272,8 +280,8 @@ class OffersTestCase(base.DriverTestCase):
     def test_the_owner_builds_on_it(self):
         self._acknowledge()
         self.cloud.allocations[self.node] = {'build'}
-        self.reactions.look()
-        self.reactions.track(self.node)
+        self._look()
+        self.takes.track(self.node)
         self.assertEqual('a', self.cloud.rows[self.node].owner)
         self.assertNotIn(self.node, self.me.tracked)
         self.assertNotIn('is free and taken', self.log.output)
@@ -283,8 +291,8 @@ class OffersTestCase(base.DriverTestCase):
         self.assertNotIn(self.node, listed)
         self.assertTrue(self.me.update(listed[0]))
         self._acknowledge()
-        self.reactions.look()
-        self.reactions.track(self.node)
+        self._look()
+        self.takes.track(self.node)
         for node in listed[1:]:
             self.assertTrue(self.me.update(node))
         self.assertIn(self.node, self.nova.owned('me'))
@@ -297,12 +305,12 @@ class OffersTestCase(base.DriverTestCase):
         self.nova.advance()
         self.me.run_pass()
         self._acknowledge()
-        self.reactions.look()
+        self._look()
         self.nova.change_service('b', forced_down=True)
         with fixtures.MockPatch(
                 'nova_ironic_ring.compute.instances.recovery.Recovery.start'):
-            self.reactions.look()
-        self.assertEqual([theirs, self.node], self.reactions._nodes)
+            self._look()
+        self.assertEqual([theirs, self.node], self.takes.nodes)
 
 
 class PoolReactionsTestCase(base.DriverTestCase):
@@ -345,7 +353,7 @@ class PoolReactionsTestCase(base.DriverTestCase):
         self.say_members('b')
         self.driver.ring_reactions.look()
         self.assertEqual(
-            ['ring services', 'rows', 'instances of host'], self.nova.asked)
+            ['all services', 'rows', 'instances of host'], self.nova.asked)
 
     def test_takeover(self):
         self._die()
@@ -384,7 +392,7 @@ class PoolReactionsTestCase(base.DriverTestCase):
         self.driver.ring_reactions.look()
         self.assertEqual('b', self.nova.host_of('theirs'))
         (name,) = set(self.me.ring.result.found) - {self.pool}
-        self.driver.ring_reactions.track(name)
+        self.driver.ring_takes.track(name)
         self.assertIn(pools.uuid_of(name), self.cloud.rows)
         self.driver.ring_reactions.look()
         self.assertEqual('me', self.nova.host_of('theirs'))
@@ -400,11 +408,11 @@ class PoolReactionsTestCase(base.DriverTestCase):
 
     def test_nova_does_not_answer(self):
         with fixtures.MockPatch(
-                'nova.objects.ServiceList.get_all_computes_by_hv_type',
+                'nova.objects.ServiceList.get_by_binary',
                 side_effect=exception.CellTimeout):
             self.driver.ring_reactions.look()
         self.assertIs(trust.Trust.BLACKOUT,
-                      self.me.ring.memory.standing.trust)
+                      self.me.ring.memory.view.trust)
 
     def test_a_thread_does_it(self):
         self.addCleanup(_end, self.me)
@@ -434,7 +442,7 @@ class ThreadTestCase(base.DriverTestCase):
         self.settle()
         self.assertEqual([], _threads())
         self.me.manager.post_start_hook()
-        self.assertEqual(1, len(_threads()))
+        self.assertEqual(2, len(_threads()))
 
     def test_it_takes_over(self):
         self.settle()
@@ -448,25 +456,56 @@ class ThreadTestCase(base.DriverTestCase):
         self.assertEqual('me', self.nova.host_of('theirs'))
 
     def test_look_that_takes_longer_than_the_pause(self):
-        """What it has found is tracked before the next one."""
-        now, slept, tracked = [0.0], [], []
-
-        def look():
-            now[0] += 10
-            return ['node']
-
-        def sleep(seconds):
-            now[0] += seconds
-            slept.append(seconds)
+        """The pause begins with its end, and what it has found is told."""
+        slept = list[float]()
         ring = mock.Mock(pause=lambda: 2.0)
         ring.process.is_ending = lambda: bool(slept)
-        looks = reactions.Reactions(mock.Mock(), ring, look)
-        self.useFixture(fixtures.MockPatchObject(
-            looks, 'track', tracked.append))
+        then = mock.Mock(spec=takes.Takes)
         with mock.patch.object(reactions, 'time', mock.Mock(
-                monotonic=lambda: now[0], sleep=sleep)):
-            looks._run()
-        self.assertEqual((['node'], [2.0]), (tracked, slept))
+                sleep=slept.append)):
+            reactions.Reactions(
+                mock.Mock(), ring, lambda: ['node'], then)._run()
+        then.begin.assert_called_once_with(['node'])
+        self.assertEqual([2.0], slept)
+
+    def test_takes(self):
+        """What looks have found is tracked, that of the last one first."""
+        done = list[str]()
+        ring = mock.Mock()
+        ring.process.is_ending = lambda: len(done) > 4
+
+        def take() -> list[str]:
+            done.append('take')
+            return ['free']
+        found = takes.Takes(mock.Mock(), ring, take)
+
+        def track(node: str) -> None:
+            done.append(node)
+            if node == 'a':
+                found.begin(['b'])
+        self.useFixture(fixtures.MockPatchObject(found, 'track', track))
+        found.begin(['a'])
+        found._run()
+        self.assertEqual(['take', 'a', 'take', 'b', 'free'], done)
+        self.assertEqual(['free'], found.nodes)
+
+    def test_take_that_waits_for_placement(self):
+        """A look waits for none of it."""
+        self.settle()
+        ended = threading.Event()
+        self.useFixture(fixtures.MockPatchObject(
+            self.driver.ring_takes, '_look',
+            lambda: ended.wait(_SECONDS) and []))
+        self.addCleanup(ended.set)
+        self.me.manager.post_start_hook()
+        time.sleep(0.1)
+        self.nova.change_service('b', forced_down=True)
+        deadline = time.monotonic() + _SECONDS
+        while self.nova.host_of('theirs') != 'me' and (
+                time.monotonic() < deadline):
+            time.sleep(0.01)
+        self.assertEqual('me', self.nova.host_of('theirs'))
+        self.assertFalse(ended.is_set())
 
     def test_it_looks_sooner_where_a_service_is_silent(self):
         self.nova.conf.config(report_interval=1000, service_down_time=2500)

@@ -260,7 +260,7 @@ class OutageTestCase(base.DriverTestCase):
                 for event in call.args[0]]
 
     def _trust(self) -> Trust:
-        return self.me.ring.memory.standing.trust
+        return self.me.ring.memory.view.trust
 
     def _break(self, name: str) -> None:
         """Have Nova not answer in the middle of a pass."""
@@ -335,7 +335,7 @@ class MemoryTestCase(OutageTestCase):
         self.cloud.rows.clear()
         me = self.nova.compute('me')
         self.assertEqual(set(), me.run_pass())
-        self.assertIs(Trust.STARTING, me.ring.memory.standing.trust)
+        self.assertIs(Trust.STARTING, me.ring.memory.view.trust)
         self.nova.advance()
         # It is alone by now: the others have neither record nor node.
         self.assertEqual(set(base.NODES), me.run_pass())
@@ -350,7 +350,7 @@ class MemoryTestCase(OutageTestCase):
             self.assertEqual(set(), me.run_pass())
             del self.cloud.members['me']
             self.nova.advance()
-        self.assertIs(Trust.FULL, me.ring.memory.standing.trust)
+        self.assertIs(Trust.FULL, me.ring.memory.view.trust)
         self.assertEqual(set(), me.run_pass())
         self.nova.advance()
         self.assertEqual(self.desired('me', 'a', 'b'), me.run_pass())
@@ -370,7 +370,7 @@ class PooledMemoryTestCase(base.PeersWithPools, MemoryTestCase):
         self.nova.change_service('b', forced_down=True)
         me = self.me = self.start()
         self.assertEqual(self.desired('me', 'a'), self.nodes_after_pass())
-        self.assertIs(Trust.STARTING, me.ring.memory.standing.trust)
+        self.assertIs(Trust.STARTING, me.ring.memory.view.trust)
         (counted,) = me.ring.result.found.values()
         self.assertEqual(1, counted.inventory().reserved)
         self.assertEqual('b', self.nova.host_of('theirs'))

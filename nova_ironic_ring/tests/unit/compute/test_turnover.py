@@ -230,6 +230,7 @@ class TurnoverTestCase(base.DriverTestCase):
             if self.me.ring.is_deleted(node):
                 del self.cloud.rows[node]
         self.driver.ring_reactions.look()
+        self.driver.ring_takes.take()
         self.driver.ring_changes.look()
         self.driver.list_instance_uuids()
         list(self.metrics.collect())

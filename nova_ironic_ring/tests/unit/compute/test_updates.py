@@ -482,6 +482,7 @@ class MovesTestCase(WatchedTestCase):
     def test_nodes_that_come_between_two_passes(self):
         self.nova.change_service('a', forced_down=True)
         self.driver.ring_reactions.look()
+        self.driver.ring_takes.take()
         came = self.nova.owned('me') & self.theirs
         self.assertLess(3, len(came))
         self.assertLessEqual(came, self.me.ring.process.tracked())

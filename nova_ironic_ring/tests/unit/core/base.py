@@ -130,7 +130,7 @@ class PassTestCase(WithTracker, base.BaseTestCase):
 
     def ring(self) -> str:
         """Return the fingerprint of the service's ring."""
-        return self.memory.standing.ring.fingerprint(self.current.scope)
+        return self.memory.view.ring.fingerprint(self.current.scope)
 
     def let_go(self, owner: str, **said: Any) -> None:
         """Have a service acknowledge this one's ring after a good pass.

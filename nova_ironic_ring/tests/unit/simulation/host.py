@@ -494,9 +494,14 @@ class Host:
                   (Placement(self), False, 0.2),
                   (self.process, False, 0.01)))))
         self.tracker = self.TRACKER(self)
-        self._pass_activity, self._reaction, self._changes = (
+        self._pass_activity, self._reaction, self._takes, self._changes = (
             Activity(greenlet.greenlet(run), world.now, world.now)
-            for run in (self._live, self._react_on, self._look_on))
+            for run in (self._live, self._react_on, self._take_on,
+                        self._look_on))
+        #: Whether a look has ended since it last took free nodes.
+        self._is_due = False
+        #: What was decided on nodes that the tracker is to track, by UUID.
+        self._to_track: dict[str, planner.Step] = {}
         #: When it last asked Ironic, in seconds.
         self._asked: float | None = None
         #: When its tracker began to track each node, in seconds.
@@ -513,8 +518,9 @@ class Host:
     def activity(self) -> Activity:
         """What it is at just now."""
         current = greenlet.getcurrent()
-        return next((each for each in (self._reaction, self._changes)
-                     if each.greenlet is current), self._pass_activity)
+        others = self._reaction, self._takes, self._changes
+        return next((each for each in others if each.greenlet is current),
+                    self._pass_activity)
 
     def step(self, node: str) -> planner.Step:
         """Return what was decided on a node.
@@ -556,7 +562,8 @@ class Host:
         self.lives = self.is_receiving = False
         current = greenlet.getcurrent()
         greenlets = [each.greenlet for each in (
-            self._pass_activity, self._reaction, self._changes)]
+            self._pass_activity, self._reaction, self._takes,
+            self._changes)]
         for each in greenlets:
             if each is not current and not each.dead:
                 # So that it comes back to here.
@@ -714,6 +721,7 @@ class Host:
         self._pass()
         if self.IS_OURS:
             self._start(self._reaction)
+            self._start(self._takes)
             self._start(self._changes)
         self._beat(is_first=True)
         self.is_receiving = True
@@ -761,7 +769,7 @@ class Host:
         self.world.rules.planned(self, result)
         if result.work.said is not None:
             self.world.rules.went_by(
-                self, result.work.said.ring, result.memory.standing)
+                self, result.work.said.ring, result.memory.view)
         for uuid in self._reaped():
             self.world.rules.check_reaped(self, uuid)
             self.later(1, functools.partial(self._reap, uuid))
@@ -794,17 +802,51 @@ class Host:
         except passes.UnansweredError as error:
             self._fail(error)
             return
+        self._keep_what_came(before, result)
+        if result.said is not None:
+            self.world.rules.acknowledged(
+                str(result.said.ring), self.memory.view.ring)
+        self._is_due = True
+
+    def _keep_what_came(self, before: observation.Memory,
+                        result: node_places.ReactionResult) -> None:
         self.keep(before, result.memory)
         self.came_here(result.steps, result.moved)
         self.world.writes.told(self, result.happened)
-        if result.said is not None:
-            self.world.rules.acknowledged(
-                str(result.said.ring), self.memory.standing.ring)
-        self.activity.steps = result.steps
-        for node in result.steps.keys() - result.moved:
-            with contextlib.suppress(Unreachable):
-                self.tracker.take(node, dataclasses.replace(
-                    self.result, plan=planner.Plan(result.steps)))
+        self._to_track.update({
+            node: step for node, step in result.steps.items()
+            if node not in result.moved})
+
+    def _take_on(self) -> None:
+        while not self.process.ending:
+            self._wait(0.2)
+            if self._is_due:
+                self._is_due = False
+                self._take_free()
+            while self._to_track and not (
+                    self._is_due or self.process.ending):
+                self._track_next()
+
+    def _take_free(self) -> None:
+        """Take free nodes by the last look."""
+        self._begin()
+        before = self.memory
+        try:
+            result = node_places.take_free(self.ports, before, self.settings)
+        except passes.UnansweredError as error:
+            self._fail(error)
+            return
+        self._keep_what_came(before, result)
+
+    def _track_next(self) -> None:
+        """Have the tracker track a node that has come between two passes."""
+        self._begin()
+        node = min(self._to_track)
+        steps = {node: self._to_track.pop(node)}
+        self.activity.steps = steps
+        with contextlib.suppress(Unreachable):
+            self.tracker.take(node, dataclasses.replace(
+                self.result, plan=planner.Plan(steps)))
 
     def _look_on(self) -> None:
         while not self.process.ending:

@@ -11,6 +11,7 @@ from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
@@ -73,7 +74,7 @@ def decide(world: worlds.World, seen: observation.Observation,
         node for node, step in plan.steps.items()
         if step.decision.takes_instance)
     activity.steps = plan.steps
-    activity.ring = seen.standing.ring.fingerprint(current.scope)
+    activity.ring = seen.view.ring.fingerprint(current.scope)
     # Of each second some.
     if int(seen.at * 10) % 10 == 0:
         equal = dataclasses.replace(
@@ -179,19 +180,19 @@ class Invariants:
         self._said.setdefault(host.me, []).append(_Said(self.world.now, ring))
 
     def went_by(self, host: hosts.Host, fingerprint: str | None,
-                standing: observation.Standing) -> None:
+                known: view.View) -> None:
         """Note which ring a service has acknowledged in a pass.
 
         :param host: the service
         :param fingerprint: that of the ring; None for no ring
-        :param standing: what the service has known of the others
+        :param known: what the service has known of the others
         """
         if fingerprint is None:
             return
-        if not standing.is_trusted:
+        if not known.is_trusted:
             self.world.fail(f'{host.name} acknowledges a ring, and does not '
                             'know who lives')
-        self.acknowledged(fingerprint, standing.ring)
+        self.acknowledged(fingerprint, known.ring)
 
     def acknowledged(self, fingerprint: str, seen: ring.Ring) -> None:
         """Note the ring of a fingerprint.
@@ -244,7 +245,7 @@ class Invariants:
         """Say whether a service acknowledged a ring at a time, or later."""
         told = self._said.get(owner, [])
         last = [each for each in told if each.at < since][-1:]
-        return any(said.ring == fingerprint for said in (
+        return any(said.ring in (fingerprint, model.EVERY_RING) for said in (
             *last, *(each for each in told if each.at >= since)))
 
     # Rows
@@ -522,7 +523,7 @@ class Invariants:
         :param host: the service
         :param result: what has come of its pass
         """
-        members = result.memory.standing.membership.members
+        members = result.memory.view.members
         said = result.work.said
         if said is None or said.ring is None:
             # Nobody takes anything by it.
@@ -701,7 +702,7 @@ class Invariants:
         known = sorted(members)
         if not known or not self.world.by_shards.issuperset(known):
             return ring.Ring(members, times.PARTITIONS)
-        seen = {name: self.world.services[name].memory.standing.ring
+        seen = {name: self.world.services[name].memory.view.ring
                 for name in known}
         found = seen[known[0]]
         places = {node: each.shard for node, each in self.cloud.nodes.items()

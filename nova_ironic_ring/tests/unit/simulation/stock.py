@@ -35,7 +35,8 @@ class StockHost(host.Host):
 
     def _list(self) -> None:
         nova, ironic = self.ports.nova, self.ports.ironic
-        services = nova.ring_services()
+        services = [each for each in nova.services()
+                    if each.is_ironic and not each.disabled]
         # It goes by the clock of its machine.
         now = clouds.EPOCH + datetime.timedelta(
             seconds=self.world.now + self.world.skews.get(self.me, 0))

@@ -182,7 +182,7 @@ class Story:
         service = min(self.world.services.values(),
                       key=lambda each: each.name)
         # A service knows the shards of those nodes alone that it lists.
-        return service.memory.standing.ring.placed({
+        return service.memory.view.ring.placed({
             name: found.shard for name, found in self.cloud.nodes.items()
             if found.shard is not None}).owner(node)
 

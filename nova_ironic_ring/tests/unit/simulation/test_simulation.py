@@ -44,7 +44,7 @@ _LONG = st.floats(1, 40, allow_nan=False)
 _SKEW = st.floats(-300, 300, allow_nan=False)
 # Where it matters most that a service may die, or stand still.
 _CALLS = st.sampled_from([
-    'ring_services', 'now', 'nodes', 'instances_of', 'rows_of', 'rows',
+    'services', 'now', 'nodes', 'instances_of', 'rows_of', 'rows',
     'instances', 'delete_row', 'set_instance_host', 'consumers', 'end_build',
     'free', 'record', 'members', 'say_member', 'take_rows', 'in_use'])
 _TAKEOVER_CALLS = st.sampled_from([

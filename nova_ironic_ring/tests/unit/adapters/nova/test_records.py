@@ -133,12 +133,14 @@ class ReadTestCase(RecordsTestCase):
         self.fake.put('building', OTHER, None, is_building=True)
         self.fake.put('ended', OTHER, None, is_given_up=True)
 
+    def _ironic(self) -> set[str]:
+        """Return the services that run an ironic driver."""
+        return {service.name for service in self.nova.services()
+                if service.is_ironic}
+
     def test_services(self):
-        for name in 'ring_services', 'all_services':
-            self.assertEqual(getattr(self.core, name)(),
-                             getattr(self.nova, name)(), name)
-        self.assertEqual({'me', 'b', 'd'}, {
-            service.name for service in self.nova.ring_services()})
+        self.assertEqual(self.core.services(), self.nova.services())
+        self.assertEqual({'me', 'b', 'c', 'd'}, self._ironic())
 
     def test_services_that_have_no_live_row(self):
         everybody = objects.ServiceList.get_by_binary(
@@ -146,27 +148,22 @@ class ReadTestCase(RecordsTestCase):
         with fixtures.MockPatchObject(
                 objects.ServiceList, 'get_all_computes_by_hv_type',
                 return_value=everybody):
-            self.assertEqual({'me', 'b', 'd'}, {
-                service.name for service in self.nova.ring_services()})
+            self.assertEqual({'me', 'b', 'c', 'd'}, self._ironic())
             # Its rows are deleted, which Nova's own answer does not mind.
             self.fake.own(fake_nova.NODES[1], 'Me')
-            self.assertEqual({'me', 'd'}, {
-                service.name for service in self.nova.ring_services()})
+            self.assertEqual({'me', 'c', 'd'}, self._ironic())
             # Another row than the one that is remembered.
             self.fake.own(fake_nova.NODES[0], 'c')
-            self.assertEqual({'me', 'd'}, {
-                service.name for service in self.nova.ring_services()})
+            self.assertEqual({'me', 'c', 'd'}, self._ironic())
 
     def test_nova_that_does_not_tell_who_runs_an_ironic_driver(self):
         with fixtures.MockPatchObject(
                 records.objects, 'ServiceList', mock.Mock(
                     spec=['get_by_binary'], get_by_binary=(
                         objects.ServiceList.get_by_binary))):
-            self.assertLessEqual({'me', 'b', 'd'}, {
-                service.name for service in self.nova.ring_services()})
+            self.assertEqual({'me', 'b', 'c', 'd'}, self._ironic())
             self.fake.own(fake_nova.NODES[1], 'Me')
-            self.assertNotIn('b', {
-                service.name for service in self.nova.ring_services()})
+            self.assertEqual({'me', 'c', 'd'}, self._ironic())
 
     def test_instances_on_a_node(self):
         self.assertEqual(self.core.instances_on(OTHER),
@@ -232,7 +229,7 @@ class ReadTestCase(RecordsTestCase):
         self.assertEqual(
             {'Me': False, 'b': True, 'c': False, 'd': False},
             {service.host: service.alive
-             for service in records.Nova().all_services()})
+             for service in records.Nova().services()})
         self.assertIsNone(self.nova.service('b').alive)
 
 
@@ -258,20 +255,20 @@ class MemberTestCase(RecordsTestCase):
         return said
 
     def _read(self) -> dict[str, model.Member | None]:
-        services = self.nova.ring_services()
-        assert all(each.is_asked for each in services)
-        return {each.name: each.said for each in services}
+        """Return what the services say that run an ironic driver."""
+        return {each.name: each.said for each in self.nova.services()
+                if each.is_ironic}
 
     def test_records_are_read(self):
         self.assertEqual({'b': self.said, 'c': None}, self._read())
         said = self._say(2, by_shards=True, held=frozenset({'01234567'}),
                          ring='0a1b')
         self.assertEqual({'b': said, 'c': None}, self._read())
-        self.assertEqual(self.core.ring_services(), self.nova.ring_services())
-        self.assertFalse(self.nova.service('b').is_asked)
+        self.assertEqual(self.core.services(), self.nova.services())
 
     def test_records_are_read_in_one_request(self):
-        del self.cloud.services['c']
+        for host in 'c', 'd':
+            del self.cloud.services[host]
         self.cloud.rows.clear()
         for host in 'e', 'f':
             self.fake.add_service(host)
@@ -279,25 +276,31 @@ class MemberTestCase(RecordsTestCase):
         for _ in range(2):
             self.fake.asked.clear()
             self.assertEqual({'b', 'e', 'f'}, self._read().keys())
-            self.assertEqual(['ring services', 'rows'], self.fake.asked)
+            self.assertEqual(['all services', 'rows'], self.fake.asked)
         self.fake.asked.clear()
         self.assertEqual({'b': self.said, 'e': self.said},
                          self.nova.members(['B', 'E']))
         self.assertEqual(['rows'], self.fake.asked)
 
     def test_services_without_a_record(self):
-        wanted = ['B', 'C', 'd', 'none']
         for _ in range(2):
-            self.assertEqual({'b': self.said, 'c': model.Member()},
-                             self.nova.members(wanted))
-        self.assertEqual(self.core.members(wanted), self.nova.members(wanted))
+            self.assertEqual({'b': self.said, 'c': None}, self._read())
+            self.assertEqual({'b': self.said},
+                             self.nova.members(['B', 'C', 'd', 'none']))
         # A row of each is read as those of the others, once it is known.
         self.fake.asked.clear()
-        self.nova.members(['b', 'c'])
-        self.assertEqual(['rows', 'rows'], self.fake.asked)
+        self._read()
+        self.assertEqual(['all services', 'rows', 'ring services', 'rows'],
+                         self.fake.asked)
         # It has gone to another.
         self.fake.own(OTHER, 'b')
-        self.assertEqual({'b': self.said}, self.nova.members(wanted))
+        self.assertEqual({'b': self.said}, self._read())
+
+    def test_disabled_service_without_a_record(self):
+        """Nova does not name it among those with nodes of Ironic."""
+        for host in 'c', 'd':
+            self.fake.change_service(host, disabled=True)
+        self.assertEqual({'b': self.said, 'c': None}, self._read())
 
     def test_all_of_a_record_is_read(self):
         said = self._say(1, ring='0a1b', follows=True, has_pools=True,
@@ -324,13 +327,13 @@ class MemberTestCase(RecordsTestCase):
             settings.Settings('b', scope=self.SHARD), model.LastPass(60)))
         # It is another's; it is its own; its name is like that of a record.
         for row, expected in (
-                (clouds.Row('c'), {'c': model.Member()}),
-                (clouds.Row('b'), {'b': model.Member(), 'c': model.Member()}),
-                (clouds.Row('c', pool=member.name('b')),
-                 {'c': model.Member()})):
+                (clouds.Row('c'), {'c': None}),
+                (clouds.Row('b'), {'b': None, 'c': None}),
+                (clouds.Row('c', pool=member.name('b')), {'c': None})):
             self.cloud.rows[self.B] = row
-            self.assertEqual(
-                expected, records.Nova().members(['b', 'c']))
+            self.nova = records.Nova()
+            self.assertEqual(expected, self._read())
+            self.assertEqual({}, self.nova.members(['b', 'c']))
 
     def test_record_is_no_row(self):
         self.fake.own(NODE, 'b')
@@ -376,7 +379,7 @@ class MemberTestCase(RecordsTestCase):
         self.fake.add_service('me')
         self.fake.stats[self.B] = stats.say_failures('b', {
             OTHER: failures.Failure(3, clouds.EPOCH)})
-        self.nova.ring_services()
+        self.nova.services()
         self.assertEqual(known, self.nova.own_failures)
         self.assertEqual({OTHER: failures.Failure(3, clouds.EPOCH)},
                          self.nova.failures)

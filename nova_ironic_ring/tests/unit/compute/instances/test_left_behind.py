@@ -42,6 +42,7 @@ from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.taking.building import builds
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
@@ -455,7 +456,7 @@ class LeftBehindTestCase(base.BaseTestCase):
         this = one_pass.Pass(
             ports.Ports(self.nova, place, place, place),
             settings.Settings('me'), observation.Memory(
-                standing=observation.Standing(trust=trust.Trust.FULL)))
+                view=view.View(trust=trust.Trust.FULL)))
         builds.look(this, NODE, 'b')
         if this.taken:
             return this.taken[0]

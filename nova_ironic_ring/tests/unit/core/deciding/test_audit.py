@@ -10,23 +10,23 @@ from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.peers import view
 
 Code = audit.Code
 Entry: TypeAlias = audit.Entry
 State = membership.State
 
-MEMBERS = membership.Membership(
-    frozenset({'me', 'c'}),
-    {'me': State.MEMBER, 'c': State.MEMBER, 'a': State.FORCED_DOWN,
-     'b': State.ABSENT})
-VIEW = audit.View('me', MEMBERS)
+KNOWN = view.View(states={
+    'me': State.MEMBER, 'c': State.MEMBER, 'a': State.FORCED_DOWN,
+    'b': State.ABSENT}, ring=ring.Ring({'me', 'c'}, 1))
 
 
 class EntriesTestCase(base.BaseTestCase):
 
     def _assert_entries(self, event: events.Event, *expected: Entry) -> None:
-        self.assertEqual(list(expected), audit.entries([event], VIEW))
+        self.assertEqual(list(expected), audit.entries([event], 'me', KNOWN))
 
     def test_nodes(self):
         self._assert_entries(
@@ -77,7 +77,7 @@ class EntriesTestCase(base.BaseTestCase):
 
     def test_members(self):
         self._assert_entries(
-            events.MembersChanged(frozenset({'me', 'a', 'b'}), MEMBERS),
+            events.MembersChanged(frozenset({'me', 'a', 'b'}), KNOWN),
             Entry(Code.MEMBER_JOINED, 'me', service='c'),
             Entry(Code.MEMBER_LEFT, 'me', service='a', reason='FORCED_DOWN'),
             Entry(Code.MEMBER_LEFT, 'me', service='b', reason='ABSENT'))

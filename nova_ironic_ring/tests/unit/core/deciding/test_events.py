@@ -8,13 +8,15 @@ from oslotest import base
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import settings
 
 Decision = decisions.Decision
 Trust = trust.Trust
-NOW = membership.Membership(
-    frozenset('ae'), {'b': membership.State.FORCED_DOWN})
+NOW = view.View(
+    states={'b': membership.State.FORCED_DOWN}, ring=ring.Ring('ae', 1))
 ERROR = ValueError('no')
 
 #: One event of each kind, its level, and what its text says.

@@ -14,6 +14,7 @@ from nova_ironic_ring.core.deciding import orphans
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
@@ -51,6 +52,7 @@ class OrphansTestCase(base.BaseTestCase):
         self.cloud = clouds.Cloud()
         self.nova = _Nova(self.cloud, 'me')
         self.watch = membership.Watch()
+        self.seen: list[model.Service] = []
         self.trust = trust.Trust.FULL
         self.current = settings.Settings('me')
 
@@ -60,7 +62,8 @@ class OrphansTestCase(base.BaseTestCase):
             process=mock.Mock(wall_time=lambda: NOW)))
         return orphans.believe(world, orphans.Named(
             own or {}, orphaned, observation.Memory(
-                watch=self.watch, standing=observation.Standing(
+                watch=self.watch, view=dataclasses.replace(
+                    view.assess(self.seen, self.current, self.watch),
                     trust=self.trust)), self.current), turn)
 
     def _see(self, since: float, watched: float, **service) -> None:
@@ -69,6 +72,7 @@ class OrphansTestCase(base.BaseTestCase):
             'a', NOW - datetime.timedelta(seconds=since), **service)
         found = self.nova.service('a')
         assert found is not None
+        self.seen = [found]
         # Until then, its heartbeat was seen to move.
         self.watch = membership.Watch().look(
             [dataclasses.replace(found, last_seen=model.NEVER)], 0).look(

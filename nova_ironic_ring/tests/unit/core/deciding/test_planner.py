@@ -11,6 +11,7 @@ from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers.trust import Trust
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.tests.unit.core.base import desired
@@ -19,11 +20,12 @@ from nova_ironic_ring.tests.unit.core.base import NODES
 State = membership.State
 
 
-def _membership(**states: State) -> membership.Membership:
-    return membership.Membership(
-        frozenset(host for host, state in states.items()
-                  if state is State.MEMBER), states,
-        dict.fromkeys(states, 0.0))
+def _view(trust: Trust = Trust.FULL, is_ending: bool = False,
+          **states: State) -> view.View:
+    return view.View(
+        states=states, silences=dict.fromkeys(states, 0.0), trust=trust,
+        ring=ring.Ring((host for host, state in states.items()
+                        if state is State.MEMBER), 32), is_ending=is_ending)
 
 
 class PlannerTestCase(base.BaseTestCase):
@@ -40,16 +42,28 @@ class PlannerTestCase(base.BaseTestCase):
     def see(self, trust: Trust = Trust.FULL, is_ending: bool = False,
             **states: State) -> None:
         """See the services in these states, and own what is for this one."""
-        known = _membership(**states)
         self.seen = observation.Observation(
-            0, observation.Standing(
-                known, trust, ring.Ring(known.members, 32), is_ending),
+            0, _view(trust, is_ending, **states),
             dict.fromkeys(NODES), {
                 node: model.Row('me') for node in self.mine})
 
     def change(self, **fields: Any) -> None:
         """Change what is seen."""
         self.seen = dataclasses.replace(self.seen, **fields)
+
+    def know(self, **states: State) -> None:
+        """See services in these states, which do not change the ring."""
+        known = self.seen.view
+        self.change(view=dataclasses.replace(
+            known, states={**known.states, **states}))
+
+    def hear(self, **said: model.Member | None) -> None:
+        """See what services say in their member records."""
+        known = self.seen.view
+        self.change(view=dataclasses.replace(
+            known, services={**known.services, **{
+                host: model.Service(host, model.NEVER, said=each)
+                for host, each in said.items()}}))
 
     def place(self, node: str, instance: str) -> None:
         """See an instance on a node."""
@@ -66,7 +80,7 @@ class PlannerTestCase(base.BaseTestCase):
 
     def ring(self) -> str:
         """Return the fingerprint of the ring that is seen."""
-        return self.seen.standing.ring.fingerprint(self.current.scope)
+        return self.seen.view.ring.fingerprint(self.current.scope)
 
     def says(self, ring: str | None = None, **said: Any) -> model.Member:
         """Return the record of a service of the same scope.
@@ -166,8 +180,8 @@ class DecideTestCase(PlannerTestCase):
         node = min(each for each in self.mine if more.owner(each) == 'me')
         self.change(rows={**self.seen.rows, node: model.Row('a')})
         self.decide()
-        self.change(at=120, standing=dataclasses.replace(
-            self.seen.standing, ring=more))
+        self.change(at=120, view=dataclasses.replace(
+            self.seen.view, ring=more))
         self.decide()
         self.assertIs(Decision.TAKE_SILENT, self.decision(node))
 
@@ -183,7 +197,7 @@ class DecideTestCase(PlannerTestCase):
             self.current = dataclasses.replace(self.current, follows=follows)
             self.decide()
             self.assertEqual(
-                {node: self.seen.standing.ring.owner(node)
+                {node: self.seen.view.ring.owner(node)
                  for node in offers},
                 {node: step.offer for node, step in self.plan.steps.items()
                  if step.offer})
@@ -193,13 +207,13 @@ class DecideTestCase(PlannerTestCase):
     def test_offers_are_told_once(self):
         node = self.theirs[0]
         self.change(rows={**self.seen.rows, node: model.Row('me')})
-        owner = str(self.seen.standing.ring.owner(node))
+        owner = str(self.seen.view.ring.owner(node))
         for before, expected in (
                 ({}, [events.NodeOffered(node, owner)]),
                 ({node: 'other'}, [events.NodeOffered(node, owner)]),
                 ({node: owner}, [])):
             self.memory.offered = before
-            self.memory.standing = self.seen.standing
+            self.memory.view = self.seen.view
             self.assertEqual(expected, planner.decide(
                 self.seen, self.memory, self.current).happened)
         self.memory.offered = {}
@@ -210,8 +224,8 @@ class DecideTestCase(PlannerTestCase):
     def test_offers_are_not_told_without_trust(self):
         node = self.theirs[0]
         self.change(rows={**self.seen.rows, node: model.Row('me')},
-                    standing=dataclasses.replace(
-                        self.seen.standing, trust=Trust.BLACKOUT))
+                    view=dataclasses.replace(
+                        self.seen.view, trust=Trust.BLACKOUT))
         self.assertEqual([], self.decide().happened)
         self.assertEqual({}, self.memory.offered)
 
@@ -219,8 +233,9 @@ class DecideTestCase(PlannerTestCase):
         kept, held, offered, new, instance = self.mine[:5]
         self.change(rows={
             kept: model.Row('Me'), held: model.Row('gone'),
-            offered: model.Row('a')}, said={'a': self.says(self.ring())},
+            offered: model.Row('a')},
             instances=observation.Instances(frozenset({'mine'})))
+        self.hear(a=self.says(self.ring()))
         self.place(instance, 'mine')
         self.decide()
         for node, claim in (
@@ -237,21 +252,19 @@ class DecideTestCase(PlannerTestCase):
     def test_owner_that_has_joined_since_the_ring_was_made(self):
         # It is alive, and will be a member: its nodes are not taken.
         node = self.mine[0]
-        self.change(
-            rows={**self.seen.rows, node: model.Row('e')},
-            others=observation.Others(_membership(e=State.MEMBER)))
-        for said, since in ({}, 0), ({'e': self.says('of four')}, -999):
+        self.change(rows={**self.seen.rows, node: model.Row('e')})
+        self.know(e=State.MEMBER)
+        for said, since in (None, 0), (self.says('of four'), -999):
             self.memory.waits = {node: observation.Wait('e', since)}
-            self.change(said=said)
+            self.hear(e=said)
             self.decide()
             self.assertIs(Decision.WAIT, self.decision(node))
             self.assertEqual([], self.plan.happened)
 
     def test_stranger_that_lives_is_waited_for(self):
         node = self.mine[0]
-        self.change(
-            rows={**self.seen.rows, node: model.Row('e')},
-            others=observation.Others(_membership(e=State.NOT_A_PEER)))
+        self.change(rows={**self.seen.rows, node: model.Row('e')})
+        self.know(e=State.NOT_A_PEER)
         self.decide()
         self.assertIs(Decision.WAIT, self.decision(node))
         self.change(at=120)
@@ -322,7 +335,8 @@ class NewcomerTestCase(PlannerTestCase):
         rows = dict.fromkeys(self.mine, model.Row('a'))
         del rows[new]
         rows[gone], rows[offered] = model.Row('gone'), model.Row('b')
-        self.change(rows=rows, said={'b': self.says(self.ring())})
+        self.change(rows=rows)
+        self.hear(b=self.says(self.ring()))
         self.assertEqual([], self._takes())
         for node in self.mine:
             self.assertIs(Decision.WAIT, self.decision(node))
@@ -356,14 +370,14 @@ class NewcomerTestCase(PlannerTestCase):
 
     def test_alone(self):
         self.see(me=State.MEMBER)
-        self.change(rows={}, others=observation.Others(
-            self.seen.standing.membership, True))
+        self.change(rows={})
+        self.hear(me=None)
         self.assertEqual(NODES, self._takes())
 
     def test_alone_and_only_started(self):
         self.see(Trust.STARTING, me=State.MEMBER)
-        self.change(rows={}, others=observation.Others(
-            self.seen.standing.membership, True))
+        self.change(rows={})
+        self.hear(me=None)
         self.assertEqual(NODES, self._takes())
 
     def test_nothing(self):
@@ -385,7 +399,7 @@ class ConsentTestCase(PlannerTestCase):
         self.change(rows={**self.seen.rows, self.node: model.Row('A')})
 
     def _say(self, ring: str | None, **said: Any) -> Decision:
-        self.change(said={'a': self.says(ring, **said)})
+        self.hear(a=self.says(ring, **said))
         self.decide()
         return self.decision(self.node)
 
@@ -414,8 +428,8 @@ class ConsentTestCase(PlannerTestCase):
 
     def test_another_scope(self):
         # Whatever a list of peers says.
-        self.change(said={'a': dataclasses.replace(
-            self.says('other'), scope=settings.Scope('rack'))})
+        self.hear(a=dataclasses.replace(
+            self.says('other'), scope=settings.Scope('rack')))
         for scope, expected in (
                 (settings.Scope('rack2'), Decision.TAKE_ABANDONED),
                 (settings.Scope('rack'), Decision.WAIT)):
@@ -424,11 +438,7 @@ class ConsentTestCase(PlannerTestCase):
             self.assertIs(expected, self.decision(self.node), scope)
 
     def test_dead_owner(self):
-        self.change(standing=dataclasses.replace(
-            self.seen.standing, membership=membership.Membership(
-                self.seen.standing.membership.members, {
-                    **self.seen.standing.membership.states,
-                    'a': State.ABSENT})))
+        self.know(a=State.ABSENT)
         self.assertIs(Decision.TAKE_ABANDONED, self._say('other'))
 
     def test_another_than_the_owner_says_so(self):

@@ -13,6 +13,7 @@ from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import settings
@@ -41,9 +42,8 @@ class PlanBase(base.BaseTestCase):
         super().setUp()
         self.current = settings.Settings('me')
         self.states = dict.fromkeys(('me', 'a', 'b'), ALIVE)
-        self.memory = observation.Memory(standing=observation.Standing(
-            membership.Membership(frozenset(self.states), self.states),
-            trust.Trust.FULL, RING),
+        self.memory = observation.Memory(
+            view=view.View(trust=trust.Trust.FULL, ring=RING),
             own_work=observation.OwnWork(is_known=True))
         self.seen = pool_plan.Seen(
             {}, frozenset(), {}, {},
@@ -59,9 +59,9 @@ class PlanBase(base.BaseTestCase):
 
     def decide(self) -> pool_plan.Plan:
         """Decide, and see that it comes out alike the second time."""
-        self.see(others=membership.Membership(
-            frozenset(self.states), self.states,
-            dict.fromkeys(self.states, 0.0)))
+        self.memory.view = dataclasses.replace(
+            self.memory.view, states=self.states,
+            silences=dict.fromkeys(self.states, 0.0))
         found = pool_plan.decide(self.seen, self.memory, self.current)
         self.assertEqual(found, pool_plan.decide(
             self.seen, self.memory, self.current))
@@ -132,10 +132,10 @@ class StepTestCase(PlanBase):
         self.put(instance='i')
         self.states['a'] = DEAD
         self.see(of_others={'i': IN_POOL})
-        self.memory.standing = dataclasses.replace(
-            self.memory.standing, trust=trust.Trust.BLACKOUT, is_ending=True)
+        self.memory.view = dataclasses.replace(
+            self.memory.view, trust=trust.Trust.BLACKOUT, is_ending=True)
         self.assertEqual(FAILS_OVER, self.step())
-        self.assertFalse(self.memory.standing.may_take)
+        self.assertFalse(self.memory.view.may_take)
 
 
 class ClaimTestCase(PlanBase):
@@ -149,8 +149,10 @@ class ClaimTestCase(PlanBase):
 
     def say(self, ring: str | None) -> None:
         """Have b say that it acknowledges a ring."""
-        self.see(said={'b': model.Member(
-            model.LastPass(60), model.Scope(), ring=ring)})
+        self.memory.view = dataclasses.replace(
+            self.memory.view, services={'b': model.Service(
+                'b', model.NEVER, said=model.Member(
+                    model.LastPass(60), model.Scope(), ring=ring))})
 
     def test_one_whose_owner_acknowledges_the_ring(self):
         self.say(self.ring)

@@ -29,7 +29,7 @@ class TrustTestCase(base.PassTestCase):
     """What is not done while it is not known who is alive."""
 
     def _trusts(self) -> bool:
-        return self.memory.standing.trust is Trust.FULL
+        return self.memory.view.trust is Trust.FULL
 
     def test_all_heartbeats_stand_still(self):
         before = self.owned()
@@ -59,11 +59,11 @@ class TrustTestCase(base.PassTestCase):
         self.assertEqual(before, self.run_pass())
         # The last members stay in force.
         self.assertEqual({'me', 'a', 'b'},
-                         self.memory.standing.membership.members)
+                         self.memory.view.members)
         self.tracker.process.longest_gap = lambda since: 10.0
         self.assertEqual(desired('me', 'a'), self.run_passes(5, 5))
 
-    @ddt.data('ring_services', 'instances_of', 'rows_of')
+    @ddt.data('services', 'instances_of', 'rows_of')
     def test_nova_does_not_answer(self, call):
         self.force_down('b')
         before = self.owned()
@@ -107,7 +107,7 @@ class TrustTestCase(base.PassTestCase):
             heartbeats_.beat(lambda: None)
             self.run_pass()
             self.assertEqual({'me', 'a', 'b'},
-                             self.memory.standing.membership.members)
+                             self.memory.view.members)
 
     @ddt.data('instances_of', 'rows_of')
     def test_what_has_happened_until_then_is_told(self, call):
@@ -130,7 +130,7 @@ class TrustTestCase(base.PassTestCase):
     def test_nova_that_does_not_answer_makes_all_unheard(self):
         self.alive.remove('b')
         self.wait(50)
-        self.before['ring_services'] = _fail
+        self.before['services'] = _fail
         self.assertRaises(passes.UnansweredError, self.decide)
         self.configure(handover_timeout=9999)
         before = self.owned()
@@ -144,12 +144,12 @@ class TrustTestCase(base.PassTestCase):
         def stand_still():
             self.cloud.now += 58
         # Heartbeats go on meanwhile, and the answer is as old as the request.
-        self.before['ring_services'] = stand_still
+        self.before['services'] = stand_still
         self.wait(5)
         self.assertEqual(before, self.run_pass())
         self.assertTrue(self._trusts())
         self.assertEqual({'me', 'a', 'b'},
-                         self.memory.standing.membership.members)
+                         self.memory.view.members)
         self.assertEqual(self.cloud.now - 58, self.memory.watch.at)
         self.assertFalse(self.between().is_valid)
 
@@ -162,7 +162,7 @@ class TrustTestCase(base.PassTestCase):
             36.0 if since <= at else 0.0)
         this = self.between()
         self.assertFalse(this.is_valid)
-        look.at_all_services(this)
+        look.again(this)
         self.assertFalse(this.is_valid)
 
     def test_one_that_was_absent_before_stays_absent(self):
@@ -174,19 +174,19 @@ class TrustTestCase(base.PassTestCase):
         self.tracker.process.longest_gap = lambda since: 10.0
         self.assertEqual(desired('me', 'a'), self.run_passes(10, 10))
         self.assertEqual({'me', 'a'},
-                         self.memory.standing.membership.members)
+                         self.memory.view.members)
         # Until it is heard.
         self.alive.add('b')
         self.run_passes(10, 10)
         self.assertEqual({'me', 'a', 'b'},
-                         self.memory.standing.membership.members)
+                         self.memory.view.members)
 
     def test_record_that_is_deleted_while_it_runs(self):
         self.cloud.nodes[NEW] = clouds.Node()
         before = self.owned()
         del self.cloud.services['me']
         self.assertEqual(before, self.run_pass())
-        self.assertIs(Trust.STARTING, self.memory.standing.trust)
+        self.assertIs(Trust.STARTING, self.memory.view.trust)
 
     def test_no_ring_is_acknowledged(self):
         self.tracker.process.longest_gap = lambda since: 36.0
@@ -267,4 +267,4 @@ class StandstillTestCase(base.PassTestCase):
         node = min(desired('me', 'a') - self.owned())
         self._run(35.0)
         self.assertIs(Decision.TAKE_ABANDONED, self.decisions()[node])
-        self.assertIs(Trust.FULL, self.memory.standing.trust)
+        self.assertIs(Trust.FULL, self.memory.view.trust)

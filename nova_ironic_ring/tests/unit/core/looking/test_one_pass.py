@@ -13,6 +13,7 @@ from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
@@ -80,13 +81,13 @@ class AskingTestCase(_PassTestCase):
 
     def test_nova(self):
         # Heartbeats may have been missed.
-        self.before.standing = self.this.memory.standing = (
-            observation.Standing(trust=trust.Trust.FULL))
+        self.before.view = self.this.memory.view = (
+            view.View(trust=trust.Trust.FULL))
         expected = self.before.copied()
         expected.fail(100.0)
         found = self.break_off(one_pass.Port.NOVA).memory
         self.assertEqual(expected, found)
-        self.assertIs(trust.Trust.BLACKOUT, found.standing.trust)
+        self.assertIs(trust.Trust.BLACKOUT, found.view.trust)
 
     def test_events_are_told_all_the_same(self):
         event = events.NodesBack()

@@ -80,7 +80,7 @@ class FollowTestCase(pool_base.TakeoverTestCase):
                 if node.instance}
         self.assertEqual({
             self.cloud.nodes[node].instance for node in self.held
-            if service.memory.standing.ring.owner(node) == 'd'}, mine)
+            if service.memory.view.ring.owner(node) == 'd'}, mine)
         self.assertNotEqual(set(), mine)
         self.run_passes()
         self.assert_whole()
@@ -152,11 +152,11 @@ class FollowTestCase(pool_base.TakeoverTestCase):
 
     def test_a_service_consents_only_while_it_trusts_itself(self):
         service = self.services['b']
-        self.assertEqual(service.memory.standing.ring.fingerprint(
+        self.assertEqual(service.memory.view.ring.fingerprint(
             service.current.scope), self.cloud.members['b'].ring)
         service.world.process.longest_gap = lambda since: 1000.0
         service.run_pass()
-        self.assertIs(trust.Trust.BLACKOUT, service.memory.standing.trust)
+        self.assertIs(trust.Trust.BLACKOUT, service.memory.view.trust)
         self.assertIsNone(self.cloud.members['b'].ring)
 
     def test_from_a_service_with_the_ring_driver(self):

@@ -89,7 +89,7 @@ class NodesTestCase(base.PassTestCase):
         with fixtures.MockPatchObject(self.tracker.world.nova, 'rows', _fail):
             error = self.assertRaises(one_pass.UnansweredError, self.look)
         self.memory = error.memory
-        self.assertFalse(self.memory.standing.is_trusted)
+        self.assertFalse(self.memory.view.is_trusted)
         self.assertEqual(self.own[:1], self.look())
 
     def test_the_pass_sees_it_all(self):

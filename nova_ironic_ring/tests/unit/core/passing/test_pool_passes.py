@@ -7,7 +7,6 @@ import dataclasses
 import fixtures
 
 from nova_ironic_ring.core.deciding import events
-from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.peers import membership
@@ -399,7 +398,7 @@ class MembersTestCase(pool_base.PoolPassTestCase):
             for service in self.services.values():
                 service.run_pass()
                 self.assertIs(trust.Trust.BLACKOUT,
-                              service.memory.standing.trust)
+                              service.memory.view.trust)
         self.assertEqual(before, {
             host: service.nodes()
             for host, service in self.services.items()})
@@ -420,7 +419,7 @@ class WorkTestCase(pool_base.PoolPassTestCase):
         self.run_passes(3, self.CYCLE)
 
     def state(self):
-        return self.services['a'].memory.standing.membership.state('b')
+        return self.services['a'].memory.view.state('b')
 
     def said(self, host):
         return self.cloud.members[host].last_pass.at
@@ -508,7 +507,7 @@ class WorkTestCase(pool_base.PoolPassTestCase):
         self.assertGreater(self.said('a'), before)
         # The others still know it.
         self.assertEqual({*'abc'}, self.services[
-            'b'].memory.standing.membership.members)
+            'b'].memory.view.members)
 
 
 class ScopeTestCase(pool_base.PoolPassTestCase):
@@ -546,10 +545,7 @@ class ScopeTestCase(pool_base.PoolPassTestCase):
             self.services[name].run_pass()
             self.assertIs(
                 membership.State.FORCED_DOWN,
-                look.at_all_services(
-                    one_pass.Pass(
-                        self.services[name].world, self.services[name].current,
-                        self.services[name].memory)).membership.state('d'))
+                self.services[name].memory.view.state('d'))
         self.run_passes(3)
         self.assertEqual('c', self.cloud.instances['i'].host)
         self.assertIn(node, self.services['c'].pool.used)
@@ -585,14 +581,14 @@ class UnansweredTestCase(pool_base.PoolPassTestCase):
         service = self.services['a']
         service.world.nova.instances_of = self.fail
         self.assertRaises(one_pass.UnansweredError, service.run_pass)
-        self.assertFalse(service.memory.standing.is_trusted)
+        self.assertFalse(service.memory.view.is_trusted)
 
     def test_ironic(self):
         service = self.services['a']
         before = service.memory.pooled
         service.world.ironic.nodes = self.fail
         self.assertRaises(one_pass.UnansweredError, service.run_pass)
-        self.assertTrue(service.memory.standing.is_trusted)
+        self.assertTrue(service.memory.view.is_trusted)
         self.assertEqual(before, service.memory.pooled)
 
 
@@ -739,14 +735,14 @@ class SlowIronicTestCase(pool_base.PoolPassTestCase):
                 self.advance(self.LOOK)
 
     def see(self):
-        self.looks.append((self.cloud.now, self.a.memory.standing))
+        self.looks.append((self.cloud.now, self.a.memory.view))
 
     def test_nobody_is_doubted(self):
         self.go_on(20)
-        for at, standing in self.looks:
-            self.assertTrue(standing.is_trusted, at)
+        for at, known in self.looks:
+            self.assertTrue(known.is_trusted, at)
             self.assertFalse(any(
-                map(standing.membership.is_lost, self.HOSTS)), at)
+                map(known.is_lost, self.HOSTS)), at)
 
     def test_nobody_is_absent_too_early(self):
         self.listing = 30
@@ -754,6 +750,5 @@ class SlowIronicTestCase(pool_base.PoolPassTestCase):
         self.a.run_pass()
         self.is_ended = True
         self.go_on(3)
-        absent = min(at for at, standing in self.looks
-                     if standing.membership.is_lost('b'))
+        absent = min(at for at, known in self.looks if known.is_lost('b'))
         self.assertLessEqual(self.a.current.down_time, absent - self.last)

@@ -59,7 +59,7 @@ class ReactionTestCase(pool_base.TakeoverTestCase):
         self.assertEqual(([], []), (result.taken, result.happened))
         self.assertEqual(before.pooled, service.memory.pooled)
         self.assertEqual(
-            ['ring_services', 'instances_of'],
+            ['services', 'instances_of'],
             [each for each in asked
              if each not in ('now', 'longest_gap', 'is_ending')])
 
@@ -208,4 +208,4 @@ class ReactionTestCase(pool_base.TakeoverTestCase):
         service = self.services['a']
         service.world.nova.instances_of = _fail
         self.assertRaises(one_pass.UnansweredError, service.react)
-        self.assertIs(trust.Trust.BLACKOUT, service.memory.standing.trust)
+        self.assertIs(trust.Trust.BLACKOUT, service.memory.view.trust)

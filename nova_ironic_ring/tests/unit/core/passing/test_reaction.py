@@ -75,7 +75,7 @@ class QuietTestCase(_ReactionTestCase):
     def test_what_is_asked(self):
         self.react()
         self.assertEqual(
-            ['ring_services', 'instances_of'],
+            ['services', 'instances_of'],
             [each for each in self.asked
              if each not in _OF_THE_PROCESS])
 
@@ -87,7 +87,8 @@ class QuietTestCase(_ReactionTestCase):
         self.assertEqual([], self.reacted.happened)
         self.assertEqual({}, self.reacted.steps)
         self.assertEqual(
-            dataclasses.replace(before, watch=self.memory.watch,
+            dataclasses.replace(before, view=self.memory.view,
+                                watch=self.memory.watch,
                                 work_watch=self.memory.work_watch),
             self.memory)
 
@@ -159,7 +160,7 @@ class FailoverTestCase(_ReactionTestCase):
         self.react_for(90)
         self.assertTaken()
         self.assertIs(State.ABSENT,
-                      self.memory.standing.membership.state('b'))
+                      self.memory.view.state('b'))
         self.react_for(10)
         self.assertTaken('theirs')
 
@@ -173,7 +174,7 @@ class FailoverTestCase(_ReactionTestCase):
         self.alive.discard('b')
         del self.cloud.services['b']
         self.react()
-        self.assertIn('all_services', self.asked)
+        self.assertIn('services', self.asked)
         self.assertTaken('theirs')
 
     def test_service_that_nova_does_not_have(self):
@@ -303,6 +304,22 @@ class OffersTestCase(_ReactionTestCase):
             self.tracker.take(node, dataclasses.replace(
                 self.result, plan=planner.Plan(self.reacted.steps)))
 
+    def react(self) -> node_places.ReactionResult:
+        """Look at the services, and then take free nodes."""
+        looked = super().react()
+        try:
+            taken = node_places.take_free(
+                self.tracker.world, self.memory, self.current)
+        except one_pass.UnansweredError as error:
+            self.memory = error.memory
+            raise
+        self.memory = taken.memory
+        self.reacted = dataclasses.replace(
+            looked, memory=taken.memory, moved=taken.moved,
+            steps={**looked.steps, **taken.steps},
+            happened=[*looked.happened, *taken.happened])
+        return self.reacted
+
     def assertOffered(self, *nodes: str) -> None:
         self.assertEqual(
             {node: Decision.TAKE_OFFERED for node in nodes},
@@ -316,7 +333,7 @@ class OffersTestCase(_ReactionTestCase):
         self.react()
         self.assertOffered()
         self.assertEqual(
-            ['ring_services', 'instances_of', 'rows', 'members'],
+            ['services', 'instances_of', 'rows'],
             [each for each in self.asked
              if each not in _OF_THE_PROCESS])
 
@@ -327,7 +344,7 @@ class OffersTestCase(_ReactionTestCase):
         self.assertTaken()
         self.assertNotIn('nodes', self.asked)
         # And in the last look.
-        self.assertEqual(2, self.asked.count('members'))
+        self.assertEqual(1, self.asked.count('members'))
         self.track()
         self.assertLessEqual({*self.waited}, self.owned())
 
@@ -337,7 +354,7 @@ class OffersTestCase(_ReactionTestCase):
             self.let_go(owner)
         self.react()
         self.assertEqual({*self.waited}, self.reacted.steps.keys())
-        self.assertEqual(2, self.asked.count('members'))
+        self.assertEqual(1, self.asked.count('members'))
 
     def describe(self) -> None:
         """Have the rows say what they would be made of here."""
@@ -383,10 +400,12 @@ class OffersTestCase(_ReactionTestCase):
 
     def test_nodes_that_may_be_for_a_narrower_scope(self):
         """Which they are, only a pass knows."""
-        self.memory.standing = dataclasses.replace(
-            self.memory.standing, membership=dataclasses.replace(
-                self.memory.standing.membership,
-                narrower=frozenset({settings.Scope('g')})))
+        known = self.memory.view
+        self.memory.view = dataclasses.replace(
+            known, states={**known.states, 'n': State.NARROWER_SCOPE},
+            services={**known.services, 'n': model.Service(
+                'n', model.NEVER, said=model.Member(
+                    scope=settings.Scope('g')))})
         self.memory.waits = {}
         self.useFixture(fixtures.MockPatchObject(look, 'between_passes'))
         self.react()
@@ -522,7 +541,7 @@ class OffersTestCase(_ReactionTestCase):
         self.react()
         self.assertOffered()
         self.react()
-        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+        self.assertIs(Trust.BLACKOUT, self.memory.view.trust)
         self.assertOffered()
 
     def test_own_rows_are_not_all_read(self):
@@ -543,7 +562,7 @@ class OffersTestCase(_ReactionTestCase):
     def test_nova_does_not_answer(self):
         self.before['rows'] = _fail
         self.assertRaises(one_pass.UnansweredError, self.react)
-        self.assertFalse(self.memory.standing.is_trusted)
+        self.assertFalse(self.memory.view.is_trusted)
 
     def test_instances_come_first(self):
         self.offer(self.first)
@@ -604,7 +623,7 @@ class PauseTestCase(_ReactionTestCase):
         self.react()
 
     def is_absent(self) -> bool:
-        return self.memory.standing.membership.state('b') is State.ABSENT
+        return self.memory.view.state('b') is State.ABSENT
 
     def test_all_are_well(self):
         self.react_for(30)
@@ -660,11 +679,11 @@ class TrustTestCase(_ReactionTestCase):
         self.memory = dataclasses.replace(self.memory, nodes=nodes)
         self.force_down('b')
         self.react()
-        self.assertIs(Trust.STARTING, self.memory.standing.trust)
+        self.assertIs(Trust.STARTING, self.memory.view.trust)
         self.assertTaken()
         self.wait(10)
         self.react()
-        self.assertIs(Trust.FULL, self.memory.standing.trust)
+        self.assertIs(Trust.FULL, self.memory.view.trust)
         self.assertTaken('theirs')
 
     def test_restart_in_an_outage(self):
@@ -675,7 +694,7 @@ class TrustTestCase(_ReactionTestCase):
         self.alive = {'me', 'a'}
         self.react_for(120)
         self.assertTaken()
-        self.assertIn('b', self.memory.standing.membership.members)
+        self.assertIn('b', self.memory.view.members)
         self.react_for(10)
         self.assertTaken('theirs')
 
@@ -683,16 +702,16 @@ class TrustTestCase(_ReactionTestCase):
         """Who comes back last from an outage is not taken for dead."""
         self.alive = set()
         self.react_for(50)
-        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+        self.assertIs(Trust.BLACKOUT, self.memory.view.trust)
         self.alive = {'me', 'a'}
         self.react_for(100)
         self.assertIs(State.MEMBER,
-                      self.memory.standing.membership.state('b'))
+                      self.memory.view.state('b'))
         self.alive.add('b')
         self.react_for(60)
-        self.assertIs(Trust.FULL, self.memory.standing.trust)
+        self.assertIs(Trust.FULL, self.memory.view.trust)
         self.assertIs(State.MEMBER,
-                      self.memory.standing.membership.state('b'))
+                      self.memory.view.state('b'))
         self.assertEqual('b', self.cloud.instances['theirs'].host)
 
     def test_own_gap(self):
@@ -700,7 +719,7 @@ class TrustTestCase(_ReactionTestCase):
         self.force_down('b')
         self.react()
         self.assertTaken()
-        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+        self.assertIs(Trust.BLACKOUT, self.memory.view.trust)
 
     def test_stands_still_after_the_look(self):
         self.force_down('b')
@@ -712,12 +731,12 @@ class TrustTestCase(_ReactionTestCase):
         self.assertTaken()
         self.assertEqual('b', self.cloud.instances['theirs'].host)
 
-    @ddt.data('ring_services', 'instances_of', 'rows')
+    @ddt.data('services', 'instances_of', 'rows')
     def test_nova_does_not_answer(self, call):
         self.force_down('b')
         self.before[call] = _fail
         self.assertRaises(one_pass.UnansweredError, self.react)
-        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+        self.assertIs(Trust.BLACKOUT, self.memory.view.trust)
         self.assertEqual('b', self.cloud.instances['theirs'].host)
         self.react()
         self.assertTaken('theirs')
@@ -753,7 +772,7 @@ class TrustTestCase(_ReactionTestCase):
         self.join('e')
         self.react()
         self.assertEqual({'me', 'a', 'b', 'e'},
-                         self.memory.standing.ring.members)
+                         self.memory.view.ring.members)
         self.assertEqual(1, len(self.happened_now(events.MembersChanged)))
         self.run_pass()
         self.assertEqual([], self.happened(events.MembersChanged))

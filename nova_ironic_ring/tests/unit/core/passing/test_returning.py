@@ -49,7 +49,7 @@ class ReturningTestCase(test_pool_change.ChangeTestCase):
             service.current = dataclasses.replace(
                 service.current, fails_over=False, failover_after=_LONG)
             service.run_pass()
-            if service.memory.standing.membership.is_dead('b', _LONG):
+            if service.memory.view.is_dead('b', _LONG):
                 break
         service.current = dataclasses.replace(
             service.current, fails_over=True)
@@ -96,8 +96,8 @@ class ReturningTestCase(test_pool_change.ChangeTestCase):
         service.world.process.longest_gap = lambda since: 1000.0
         for _ in range(3):
             service.run_pass()
-            self.assertFalse(service.memory.standing.is_trusted)
-            self.assertTrue(service.memory.standing.membership.is_lost('b'))
+            self.assertFalse(service.memory.view.is_trusted)
+            self.assertTrue(service.memory.view.is_lost('b'))
 
     def test_ring_where_each_listing_takes_long(self):
         self.fall_silent()

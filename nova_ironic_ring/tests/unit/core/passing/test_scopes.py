@@ -70,10 +70,10 @@ class _Service(core_base.WithTracker):
 
     @property
     def members(self) -> frozenset[str]:
-        return self.memory.standing.membership.members
+        return self.memory.view.members
 
     def state(self, host: str) -> State:
-        return self.memory.standing.membership.state(host)
+        return self.memory.view.state(host)
 
 
 class _ScopesTestCase(base.BaseTestCase):

@@ -108,7 +108,7 @@ class _Service(core_base.WithTracker):
             self.tracker.track(self.result)
 
     def shards(self) -> frozenset[str]:
-        return self.memory.standing.ring.shards(self.current.me)
+        return self.memory.view.ring.shards(self.current.me)
 
     def nodes(self) -> set[str]:
         """Name its nodes."""
@@ -175,7 +175,7 @@ class _TestCase(base.BaseTestCase):
 
     def assert_divided(self, *hosts: str) -> None:
         """See that all agree, nobody has too much, and each has its own."""
-        deals = [self.services[host].memory.standing.ring.deal
+        deals = [self.services[host].memory.view.ring.deal
                  for host in hosts]
         tables = {host: dict(deal.owners) if deal else {}
                   for host, deal in zip(hosts, deals)}
@@ -186,7 +186,7 @@ class _TestCase(base.BaseTestCase):
         self.assertLessEqual(max(counts.values()), -(-16 // len(hosts)))
         self.assertGreaterEqual(min(counts[host] for host in hosts),
                                 16 // len(hosts))
-        ring = self.services[hosts[0]].memory.standing.ring
+        ring = self.services[hosts[0]].memory.view.ring
         owners = self.owners()
         self.assertEqual({
             node: first[shard] if shard else ring.by_name(node)
@@ -347,7 +347,7 @@ class ShardPassTestCase(_TestCase):
         self.run_passes(10)
         self.assertEqual({1}, set(self.moves.values()))
         for service in self.services.values():
-            self.assertIsNone(service.memory.standing.ring.deal)
+            self.assertIsNone(service.memory.view.ring.deal)
             self.assertEqual([], service.happened(events.ListingDiffers))
         self.assert_settled()
         # The last one gets it as well.
@@ -467,7 +467,7 @@ class LeftoversTestCase(_TestCase):
         del self.services['c']
         self.run_passes(2)
         # Those that it finds in its shards are no matter.
-        ring = self.services['a'].memory.standing.ring
+        ring = self.services['a'].memory.view.ring
         gone = min(node for node in lost if ring.by_name(node) == 'a'
                    and node not in self.services['a'].memory.nodes)
         del self.cloud.nodes[gone]

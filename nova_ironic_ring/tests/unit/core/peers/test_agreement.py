@@ -11,6 +11,7 @@ from oslotest import base
 
 from nova_ironic_ring.core.peers import agreement
 from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 
@@ -39,13 +40,13 @@ class _TestCase(base.BaseTestCase):
         :param ring: the ring that the service acknowledges
         :returns: since when it is known to differ, and whether for too long
         """
-        service = model.Service('A', NOW, **{
-            'last_pass': model.LastPass(60, NOW), 'is_asked': True,
-            'scope': model.Scope(), 'ring': ring, **fields})
+        service = model.Service('A', NOW, said=model.Member(**{
+            'last_pass': model.LastPass(60, NOW),
+            'scope': model.Scope(), 'ring': ring, **fields}))
         self.agreement = self.agreement.look(
             [service], agreement.Known(
-                at, 'mine', membership.Membership(states={
-                    service.name: self.state}), self.cycle), self.current)
+                at, 'mine', view.View(states={service.name: self.state}),
+                self.cycle), self.current)
         self.assertLessEqual(self.agreement.lasting,
                              self.agreement.since.keys())
         return (self.agreement.since.get(service.name),
@@ -112,7 +113,7 @@ class LookTestCase(_TestCase):
         self.look(0)
         self.look(LONG)
         self.agreement = self.agreement.look(
-            [], agreement.Known(LONG, 'mine', membership.Membership(), 60),
+            [], agreement.Known(LONG, 'mine', view.View(), 60),
             self.current)
         self.assertEqual(agreement.Agreement(), self.agreement)
 
@@ -121,12 +122,12 @@ class LookTestCase(_TestCase):
         self.assertEqual((None, False), self.look(0))
 
     def test_each_for_itself(self):
-        services = [model.Service(
-            host, NOW, last_pass=model.LastPass(60, NOW), scope=model.Scope(),
-            ring=ring) for host, ring in (
+        services = [model.Service(host, NOW, said=model.Member(
+            model.LastPass(60, NOW), model.Scope(), ring=ring))
+            for host, ring in (
                 ('a', 'other'), ('b', 'mine'), ('C', 'other'))]
         found = agreement.Agreement({'a': 0.0}, frozenset('a')).look(
-            services, agreement.Known(9, 'mine', membership.Membership(
+            services, agreement.Known(9, 'mine', view.View(
                 states=dict.fromkeys('abc', State.MEMBER)), 60), ME)
         self.assertEqual(agreement.Agreement(
             {'a': 0.0, 'c': 9}, frozenset('a')), found)

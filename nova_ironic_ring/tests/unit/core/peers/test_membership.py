@@ -7,6 +7,7 @@ import ddt
 from oslotest import base
 
 from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 
@@ -17,9 +18,14 @@ ME = settings.Settings('Me', down_time=60)
 
 
 def _service(host: str, beat: float = 0, **fields) -> model.Service:
-    """Return the record of a service with its heartbeat of some time."""
-    return model.Service(
-        host, NOW + datetime.timedelta(seconds=beat), **fields)
+    """Return the record of a service with its heartbeat of some time.
+
+    :param fields: of the record, or of what the service says
+    """
+    said = {name: fields.pop(name) for name in ('last_pass', 'scope')
+            if name in fields}
+    return model.Service(host, NOW + datetime.timedelta(seconds=beat),
+                         said=model.Member(**said) if said else None, **fields)
 
 
 class StateTestCase(base.BaseTestCase):
@@ -131,11 +137,12 @@ class WatchTestCase(base.BaseTestCase):
         self.assertFalse(Watch(1000).is_absent(_service('a', -1000), 60))
         self.assertEqual(0, Watch(1000).silence('a'))
 
-    def test_one_that_was_not_read_for_some_time(self):
+    def test_one_that_nova_has_no_longer_is_forgotten(self):
         self._is_absent(0, 0)
         self._is_absent(10, 10)
         self.watch = self.watch.look([_service('b', 100)], 100)
-        self.assertTrue(self._is_absent(100, 10))
+        self.assertFalse(self._is_absent(100, 10))
+        self.assertEqual(0, self.watch.silence('a'))
 
     def test_heartbeats_elsewhere(self):
         self.assertFalse(self._is_absent(0, 0, alive=True))
@@ -247,10 +254,12 @@ class ScopeTestCase(base.BaseTestCase):
     @ddt.unpack
     def test_while_it_lives(self, scope, said, expected):
         current = dataclasses.replace(ME, scope=scope)
-        self.assertIs(expected, self._state(
-            current, is_asked=True, scope=said))
-        # One that was not asked may be a peer.
-        self.assertIs(State.MEMBER, self._state(current))
+        self.assertIs(expected, self._state(current, scope=said))
+
+    def test_another_driver(self):
+        for silence, expected in (0, State.OTHER_SCOPE), (60, State.ABSENT):
+            self.assertIs(expected, self._state(
+                ME, silence, is_ironic=False))
 
     def test_while_it_does_not(self):
         for said, scope, expected in (
@@ -258,21 +267,20 @@ class ScopeTestCase(base.BaseTestCase):
                 (settings.Scope('rack2'), self.MINE, State.ABSENT),
                 (self.MINE, settings.Scope(), State.ABSENT)):
             self.assertIs(expected, self._state(
-                dataclasses.replace(ME, scope=scope), 60, is_asked=True,
-                scope=said))
+                dataclasses.replace(ME, scope=scope), 60, scope=said))
 
     def test_narrower_one_that_is_disabled(self):
         for scope, expected in ((settings.Scope(), State.OTHER_SCOPE),
                                 (settings.Scope('rack2'), State.OTHER_SCOPE),
                                 (self.MINE, State.DISABLED)):
             self.assertIs(expected, self._state(
-                dataclasses.replace(ME, scope=scope), is_asked=True,
+                dataclasses.replace(ME, scope=scope),
                 disabled=True, scope=self.MINE))
 
     def test_narrower_scopes(self):
         shard = settings.Scope(None, 'one')
         services = [
-            _service(host, is_asked=True, scope=scope)
+            _service(host, scope=scope)
             for host, scope in (
                 ('a', settings.Scope('rack1', 'one')), ('b', self.MINE),
                 ('c', settings.Scope('RACK1')), ('d', shard), ('e', None),
@@ -280,12 +288,12 @@ class ScopeTestCase(base.BaseTestCase):
         services[-1] = dataclasses.replace(services[-1], forced_down=True)
         self.assertEqual({
             settings.Scope('rack1', 'one'), self.MINE,
-            settings.Scope('RACK1'), shard}, membership.assess(
+            settings.Scope('RACK1'), shard}, view.assess(
             services, ME, Watch().look(services, 0)).narrower)
 
     def test_this_one_has_its_settings(self):
         # A row of its own may name the scope that it had before.
-        me = _service('me', is_asked=True, scope=settings.Scope('rack2'))
+        me = _service('me', scope=settings.Scope('rack2'))
         self.assertIs(State.MEMBER, membership.state(
             me, dataclasses.replace(ME, scope=self.MINE), Watch()))
 
@@ -295,10 +303,10 @@ class ScopeTestCase(base.BaseTestCase):
         said = {'a': self.MINE, 'b': settings.Scope('rack2'), 'c': None,
                 'd': settings.Scope('RACK1'), 'e': settings.Scope('rack2'),
                 'f': self.MINE}
-        services = [_service(host, is_asked=True, scope=scope,
+        services = [_service(host, scope=scope,
                              forced_down=host == 'f')
                     for host, scope in said.items()]
-        found = membership.assess(services, current, Watch())
+        found = view.assess(services, current, Watch())
         self.assertEqual({'me', 'a', 'b', 'c'}, found.members)
         self.assertIs(State.NOT_A_PEER, found.state('d'))
         # One that is not in the list divides what it says.
@@ -306,7 +314,7 @@ class ScopeTestCase(base.BaseTestCase):
         self.assertEqual({'d'}, found.unlisted)
         self.assertEqual({'b'}, found.elsewhere)
 
-        found = membership.assess(
+        found = view.assess(
             services, dataclasses.replace(current, peers=None), Watch())
         self.assertEqual({'me', 'a', 'd'}, found.members)
         self.assertEqual(frozenset(), found.unlisted | found.elsewhere)
@@ -314,9 +322,9 @@ class ScopeTestCase(base.BaseTestCase):
 
 class AssessTestCase(base.BaseTestCase):
 
-    def _assess(self, *services: model.Service) -> membership.Membership:
+    def _assess(self, *services: model.Service) -> view.View:
         """Assess services of which only those stay that are said to live."""
-        return membership.assess(
+        return view.assess(
             services, ME, Watch().look(services, 0).look(services, 120))
 
     def test_only_the_living(self):
@@ -344,19 +352,39 @@ class AssessTestCase(base.BaseTestCase):
     def test_one_that_nova_has_no_record_of(self):
         self.assertIs(State.GONE, self._assess().state('nowhere'))
 
-    def test_more_services_are_known_and_no_members(self):
-        ring = self._assess(_service('me'), _service('a'))
-        joined = ring.joined(self._assess(
+    def test_view_that_is_corrected(self):
+        before = self._assess(
+            _service('me'), _service('a'), _service('b'),
+            _service('c', alive=True), _service('d', alive=True))
+        found = before.corrected(self._assess(
             _service('me', disabled=True), _service('a', alive=True),
-            _service('b', alive=True), _service('c', disabled=True,
-                                                alive=True)))
-        self.assertEqual({'me'}, joined.members)
-        # What the ring was made of is not seen in another way.
-        self.assertIs(State.MEMBER, joined.state('me'))
-        self.assertIs(State.ABSENT, joined.state('a'))
-        self.assertEqual(120, joined.silences['a'])
-        self.assertIs(State.MEMBER, joined.state('B'))
-        self.assertIs(State.DISABLED, joined.state('c'))
+            _service('c'), _service('e', alive=True)))
+        # Nobody joins or leaves the ring by it.
+        self.assertEqual(before.ring, found.ring)
+        self.assertIs(State.MEMBER, found.state('me'))
+        # Who is back is lost no more, and who is new is not.
+        self.assertIs(State.MEMBER, found.state('a'))
+        self.assertEqual(0, found.silences['a'])
+        self.assertIs(State.MEMBER, found.state('E'))
+        # Who is lost since then is so with the next look.
+        self.assertIs(State.ABSENT, found.state('b'))
+        self.assertIs(State.MEMBER, found.state('c'))
+        self.assertIs(State.MEMBER, found.state('d'))
+
+    def test_peers(self):
+        found = self._assess(
+            _service('a'), _service('b', disabled=True),
+            _service('c', disabled=True, alive=True),
+            _service('d', is_ironic=False, alive=True))
+        self.assertEqual(
+            {'me': State.MEMBER, 'a': State.ABSENT, 'c': State.DISABLED},
+            found.peers)
+
+    def test_alone(self):
+        self.assertTrue(self._assess(_service('Me')).is_alone('me'))
+        self.assertFalse(self._assess().is_alone('me'))
+        self.assertFalse(self._assess(
+            _service('me'), _service('a', is_ironic=False)).is_alone('me'))
 
 
 @ddt.ddt
@@ -375,36 +403,34 @@ class DeadTestCase(base.BaseTestCase):
         (State.NOT_A_PEER, 999, 300, False))
     @ddt.unpack
     def test_dead(self, state, silence, failover_after, expected):
-        known = membership.Membership(
-            frozenset(), {'a': state}, {'a': silence})
+        known = view.View(states={'a': state}, silences={'a': silence})
         self.assertIs(expected, known.is_dead('A', failover_after))
 
     def test_unknown(self):
-        self.assertTrue(membership.Membership().is_dead('a', 0))
-        self.assertTrue(membership.Membership().is_lost('a'))
+        self.assertTrue(view.View().is_dead('a', 0))
+        self.assertTrue(view.View().is_lost('a'))
 
     @ddt.data(*State)
     def test_lost(self, state):
-        self.assertIs(state.is_lost, membership.Membership(
-            frozenset(), {'a': state}).is_lost('A'))
+        self.assertIs(state.is_lost, view.View(
+            states={'a': state}).is_lost('A'))
 
 
 class OutageTestCase(base.BaseTestCase):
     """Heartbeats may have been lost: for how long nothing was heard."""
 
     CURRENT = settings.Settings('me', 60)
-    KNOWN = membership.Membership(states={
-        'b': State.ABSENT, 'c': State.ABSENT, 'd': State.ABSENT})
 
     def setUp(self):
         super().setUp()
         watch = Watch()
         # b and c have been heard by this process, and c just now.
         for at, beats in (0, 'abcd'), (10, 'abc'), (500, 'c'):
-            watch = watch.look([
+            self.services = [
                 _service(host, at if host in beats else 0 if host == 'd'
-                         else 10) for host in ('me', *'abcd')], at)
-        self.watch = watch.after_outage(500, self.KNOWN, self.CURRENT)
+                         else 10) for host in ('me', *'abcd')]
+            watch = watch.look(self.services, at)
+        self.watch = watch.after_outage(500, set('bcd'), self.CURRENT)
 
     def test_silences(self):
         for host, silence in (('a', 0), ('b', 60), ('c', 0), ('d', 120),
@@ -413,7 +439,7 @@ class OutageTestCase(base.BaseTestCase):
                 self.assertEqual(silence, self.watch.silence(host))
 
     def test_who_is_absent(self):
-        watch = self.watch.look((), 560)
+        watch = self.watch.look(self.services, 560)
         self.assertEqual({'b', 'd'}, {
             host for host in 'abcd'
             if watch.is_absent(_service(host, 0), 60)})
@@ -540,12 +566,12 @@ class WorkTestCase(base.BaseTestCase):
         for fields, expected in (({}, State.NARROWER_SCOPE),
                                  ({'disabled': True}, State.OTHER_SCOPE)):
             self.assertIs(expected, membership.state(_service(
-                'a', is_asked=True, scope=scope, **fields), current, Watch()))
+                'a', scope=scope, **fields), current, Watch()))
 
     def test_narrower_scope_and_stranger(self):
         scope = settings.Scope('rack1')
         for current, fields, expected in (
-                ({}, {'is_asked': True, 'scope': scope},
+                ({}, {'scope': scope},
                  State.NARROWER_SCOPE),
                 ({'peers': frozenset({'me'})}, {}, State.NOT_A_PEER)):
             self.watch, self.work = Watch(), membership.WorkWatch()
@@ -595,7 +621,7 @@ class WorkTestCase(base.BaseTestCase):
             membership.WorkWatch.of_one_look([service], NOW)))
 
     def test_it_keeps_what_it_has(self):
-        found = membership.Membership(states={'a': State.NOT_WORKING})
+        found = view.View(states={'a': State.NOT_WORKING})
         self.assertFalse(found.is_lost('a'))
         self.assertFalse(found.is_dead('a', 1))
         self.assertEqual({'a'}, found.with_state(State.NOT_WORKING))

@@ -329,11 +329,13 @@ class DeadServiceTestCase(pool_base.TakeoverTestCase):
             for node in pool.nodes
             if (uuid := self.cloud.nodes[node].instance) is not None}
         self.assertEqual(2, len(wanted))
+        service.memory.view = dataclasses.replace(
+            service.memory.view,
+            states={'b': membership.State.FORCED_DOWN})
         pool_takeover.take_over(
             one_pass.Pass(service.world, service.current, service.memory),
             pool_plan.Seen(
-                {}, frozenset(), {}, {}, membership.Membership(
-                    states={'b': membership.State.FORCED_DOWN}),
+                {}, frozenset(), {}, {},
                 rows={pools.uuid_of(name): model.Row('a', pool=name)
                       for name in wanted}),
             pool_takeover.Own(found, lambda pool: frozenset()), wanted)
@@ -346,7 +348,7 @@ class DeadServiceTestCase(pool_base.TakeoverTestCase):
         for service in self.services.values():
             # As many as there are, where these are fewer.
             self.assertEqual(min(2, sum(
-                service.memory.standing.ring.owner(node) == service.host
+                service.memory.view.ring.owner(node) == service.host
                 for node in self.held)), len(service.result.taken))
         self.run_passes(5)
         self.assertEqual({'a', 'c'}, self.hosts())
@@ -514,7 +516,7 @@ class InterruptedTestCase(pool_base.TakeoverTestCase):
         # A node may be for two of them, or for none.
         self.assertEqual(sorted(
             str(self.cloud.nodes[node].instance) for node in self.held
-            if any(service.memory.standing.ring.owner(node) == host
+            if any(service.memory.view.ring.owner(node) == host
                    for host, service in self.services.items())), sorted(taken))
 
         for host, service in self.services.items():

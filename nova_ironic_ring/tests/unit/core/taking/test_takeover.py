@@ -10,6 +10,7 @@ from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
@@ -91,7 +92,7 @@ class TakeoverTestCase(base.BaseTestCase):
             this, planner.Plan({node: planner.Step(decision, 'so')
                                 for node, decision in decided.items()}),
             observation.Observation(
-                0, observation.Standing(),
+                0, view.View(),
                 {node: each.instance
                  for node, each in self.cloud.nodes.items()}, {},
                 observation.Instances(of_others=self.seen)))
@@ -321,7 +322,7 @@ class FollowTestCase(TakeoverTestCase):
         self._say(self._ring())
 
     def _ring(self) -> str:
-        return self.memory.standing.ring.fingerprint(settings.Scope())
+        return self.memory.view.ring.fingerprint(settings.Scope())
 
     def _say(self, ring: str | None) -> None:
         """Have the service of the instances acknowledge a ring."""

@@ -11,6 +11,7 @@ from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
@@ -47,10 +48,9 @@ class NovaTestCase(CloudTestCase):
         self.cloud.rows = {'1': clouds.Row('a'), '2': clouds.Row('b')}
         self.cloud.services['b'] = model.Service(
             'b', clouds.EPOCH, disabled=True)
-        self.assertEqual(['A'], [
-            each.host for each in self.nova.ring_services()])
-        self.assertEqual(['A', 'b', 'c'], [
-            each.host for each in self.nova.all_services()])
+        self.assertEqual(
+            [('A', True), ('b', True), ('c', False)],
+            [(each.host, each.is_ironic) for each in self.nova.services()])
         found = self.nova.service('a')
         self.assertEqual('A', found and found.host)
         self.assertIsNone(self.nova.service('d'))
@@ -71,7 +71,7 @@ class NovaTestCase(CloudTestCase):
         self._say('C')
         said = model.Member(SAID, settings.Scope('rack1'), True)
         self.assertEqual(
-            {'a': model.Member(), 'c': said, 'b': dataclasses.replace(
+            {'c': said, 'b': dataclasses.replace(
                 said, held=frozenset({'code'}), ring='r',
                 differ=frozenset('d'))},
             self.nova.members(['a', 'B', 'C', 'd']))
@@ -85,14 +85,17 @@ class NovaTestCase(CloudTestCase):
             self._say(host, held=frozenset({'code'}), ring='r')
         self.cloud.services['b'] = dataclasses.replace(
             self.cloud.services['b'], disabled=True)
-        found = {each.host: each for each in self.nova.ring_services()}
-        self.assertEqual({'A', 'C'}, found.keys())
-        self.assertTrue(found['A'].is_asked)
-        self.assertIsNone(found['A'].said)
+        found = {each.host: each for each in self.nova.services()}
         self.assertEqual(
-            (SAID, settings.Scope('rack1'), True, frozenset({'code'}), 'r'),
-            (found['C'].last_pass, found['C'].scope, found['C'].by_shards,
-             found['C'].held, found['C'].ring))
+            {'A': True, 'b': True, 'C': True, 'd': False},
+            {host: each.is_ironic for host, each in found.items()})
+        for host in 'A', 'd':
+            self.assertIsNone(found[host].said)
+        for host in 'b', 'C':
+            self.assertEqual(self.cloud.members[host.lower()],
+                             found[host].said)
+        self.assertEqual((SAID, settings.Scope('rack1')),
+                         (found['C'].last_pass, found['C'].scope))
 
     def test_rows(self):
         self.cloud.rows = {'1': clouds.Row('A'), '2': clouds.Row('b')}
@@ -281,7 +284,7 @@ class TrackerTestCase(CloudTestCase):
         cloud.beat('me')
         tracker = clouds.connect(cloud, settings.Settings('me'))
         tracker.memory = observation.Memory(
-            standing=observation.Standing(trust=trust.Trust.FULL))
+            view=view.View(trust=trust.Trust.FULL))
         taken = []
         tracker.process.took = taken.append
         tracker.take('node', _result('node', planner.Step(

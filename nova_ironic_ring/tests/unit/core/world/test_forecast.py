@@ -206,7 +206,7 @@ class StartTestCase(base.BaseTestCase):
             'late', clouds.EPOCH.replace(year=2025))
         current = settings.Settings('me')
         memory = forecast.start(cloud, current)
-        self.assertIs(Trust.FULL, memory.standing.trust)
+        self.assertIs(Trust.FULL, memory.view.trust)
         self.assertTrue(memory.start.is_over)
         self.assertIs(membership.State.ABSENT, membership.state(
             cloud.services['late'], current, memory.watch))

@@ -10,6 +10,7 @@ from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.peers import view
 from nova_ironic_ring.core.taking.building import builds
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
@@ -113,7 +114,7 @@ class BuildsTestCase(base.BaseTestCase):
     def _pass(self) -> one_pass.Pass:
         return one_pass.Pass(
             self.world, settings.Settings('me'), observation.Memory(
-                standing=observation.Standing(trust=self.trust)))
+                view=view.View(trust=self.trust)))
 
     def _change_before(self, change: Callable[[], object]) -> None:
         setattr(self.nova, 'before', change)
@@ -249,7 +250,7 @@ class BuildsTestCase(base.BaseTestCase):
 
     def _release(self, instance: model.Instance, owner: str = 'me') -> None:
         this = self._pass()
-        this.memory.standing = observation.Standing(
+        this.memory.view = view.View(
             trust=trust.Trust.FULL, ring=ring.Ring({owner}, 1))
         this.memory.instances = {'new': instance}
         self.cloud.nodes['node'] = clouds.Node('new')
