@@ -436,7 +436,7 @@ class Service:
         """
         found = frozenset(tree.data(name).aggregates)
         wanted = self._aggregates.wanted(
-            self.settings, found, self.memory.view.states)
+            self.settings, found, self.memory.view.peers)
         if wanted is None:
             wanted = self.known_aggregates(found)
         if wanted != found:

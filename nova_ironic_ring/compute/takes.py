@@ -8,6 +8,7 @@ takeover of instances waits for Placement no longer than it has to.
 
 from collections.abc import Callable, Iterable
 import threading
+import time
 
 from oslo_log import log as logging
 
@@ -33,30 +34,37 @@ class Takes(looks.Looks):
         #: The compute nodes that the resource tracker is to track.
         self.nodes: list[str] = []
         self._is_due = threading.Event()
+        self._lock = threading.Lock()
 
     def begin(self, nodes: Iterable[str]) -> None:
         """Take what the last look has found, and return at once.
 
         :param nodes: the compute nodes that the resource tracker is to track
-            because of that look, which come before those of earlier ones
+            because of that look, which come before all others
         """
-        self.nodes = [*nodes, *self.nodes]
+        with self._lock:
+            self.nodes = [*nodes, *self.nodes]
         self._is_due.set()
 
     def _run(self) -> None:
         process = self._ring.process
         while not process.is_ending():
-            if self._is_due.wait(_LONGEST):
+            if self._is_due.wait(0 if self.nodes else _LONGEST):
                 self._is_due.clear()
                 self.take()
-            # One at a time: what the next look finds does not wait for them.
-            while (self.nodes and not self._is_due.is_set()
+            # A take may last as long as it is from one look to the next.
+            due = time.monotonic() + self._ring.pause()
+            while (self.nodes and time.monotonic() < due
                    and not process.is_ending()):
-                self.track(self.nodes.pop(0))
+                with self._lock:
+                    node = self.nodes.pop(0)
+                self.track(node)
 
     def take(self) -> None:
         """Take free nodes once."""
-        self.nodes = [*self.nodes, *self._found()]
+        found = self._found()
+        with self._lock:
+            self.nodes = [*self.nodes, *found]
 
     def _log(self, error: Exception) -> None:
         LOG.warning('Cannot take free nodes between two passes: %s', error)

@@ -63,8 +63,9 @@ class Nova:
         self._context = context
         self._host = host
         self._is_up = liveness()
-        #: A row of each service without a member record, by canonical name.
-        self._samples: dict[str, str] = {}
+        #: A row of each service without a member record, by canonical name;
+        #: None of one that had none.
+        self._samples: dict[str, str | None] = {}
         #: The nodes on which builds of other services have failed, by their
         #: latest reports; by the UUID of the node.
         self.failures: failures.Failures = {}
@@ -391,28 +392,30 @@ class Nova:
                      for each in ask(self.context, fields.HVType.IRONIC)}
             left = {name: each for name, each in left.items()
                     if each.disabled or name in known}
-        rows = self._read_samples(self._samples, {
-            name: each.host for name, each in left.items()}) if left else {}
-        self._samples = {name: row.uuid for name, row in rows.items()}
+        rows = self._read_samples(left) if left else {}
+        self._samples = {name: rows[name].uuid if name in rows else None
+                         for name in left}
         return frozenset(name for name, row in rows.items()
                          if row.hypervisor_type == fields.HVType.IRONIC)
 
-    def _read_samples(self, samples: Mapping[str, str],
-                      wanted: Mapping[str, str]
+    def _read_samples(self, wanted: Mapping[str, objects.Service]
                       ) -> dict[str, objects.ComputeNode]:
         """Read a row of each service without a member record.
 
-        :param samples: the UUIDs of those that were read before, by canonical
-            name, which are all read at once
-        :param wanted: the names of the services, by canonical name
+        :param wanted: the services, by canonical name
         :returns: by canonical name, of those that have one
         """
-        known = {name: row for name, row in samples.items() if name in wanted}
-        kept = {name: row
-                for row in _find_rows(self.context, known.values())
-                if known.get(name := model.canonical(row.host)) == row.uuid}
-        for name, host in wanted.items():
-            if name not in kept and (rows := self._rows_of(host)):
+        known = {row: name for name, row in self._samples.items()
+                 if row is not None and name in wanted}
+        kept = {known[row.uuid]: row
+                for row in _find_rows(self.context, known)
+                if model.canonical(row.host) == known[row.uuid]}
+        for name, service in wanted.items():
+            # A disabled one gets no node.
+            if name in kept or service.disabled and (
+                    self._samples.get(name, '') is None):
+                continue
+            if rows := self._rows_of(service.host):
                 kept[name] = next((
                     row for row in rows
                     if row.hypervisor_type == fields.HVType.IRONIC), rows[0])

@@ -350,7 +350,7 @@ class Snapshot:
         if said is None or node is None or node.instance is not None or (
                 key not in self.rings
                 or not said.consents(
-                    self.rings[key].fingerprint(key.scope))):
+                    self.rings[key].fingerprint(key.scope), key.scope)):
             return None
         desired = self.rings[key].owner(node.uuid)
         return None if desired == host else desired

@@ -218,7 +218,7 @@ class _Planner:
         verdict = decisions.decide(self.me, decisions.Free(
             desired, row, self._state(row.owner, said),
             self._trust_in_free_nodes, None if said is None
-            else said.consents(self.ring),
+            else said.consents(self.ring, self.current.scope),
             wait is not None and node in self.before.waits and (
                 self.seen.at - wait.since >= self.current.handover_timeout),
             self.known.is_ending, is_narrowed))
@@ -282,7 +282,8 @@ class _Planner:
             return self.current.follows
         row, said = self.seen.rows.get(node), self._said(host)
         return row is not None and said is not None and said.follows and (
-            row.owner_name == host and said.consents(self.ring))
+            row.owner_name == host
+            and said.consents(self.ring, self.current.scope))
 
     def _decide_on_unknown(self, desired: str | None) -> decisions.Verdict:
         """Decide on a node whose instance nobody had to read."""

@@ -96,7 +96,7 @@ def _changes(this: one_pass.Pass, was: view.View) -> Iterator[events.Event]:
     if differs and (now.unlisted, now.elsewhere) != (
             was.unlisted, was.elsewhere):
         yield events.PeerListDiffers(now.unlisted, now.elsewhere)
-    if now.states != was.states:
+    if now.peers != was.peers:
         # Read the instances again: they may belong to others now.
         this.memory.instances = {}
     if now.members != was.members:
@@ -134,7 +134,8 @@ def _look_at_rings(this: one_pass.Pass) -> Iterator[events.Event]:
         yield events.RingsDiffer(lasting - before.lasting)
     agree = frozenset(
         host for host in before.lasting - lasting
-        if (said := known.said(host)) is not None and said.consents(ring))
+        if (said := known.said(host)) is not None
+        and said.consents(ring, this.current.scope))
     if agree:
         yield events.RingsAgree(agree)
 

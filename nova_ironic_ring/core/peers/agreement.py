@@ -54,7 +54,8 @@ class Agreement:
                 continue
             before = self.since.get(name)
             was = before is not None or name in self.lasting
-            if (was if said.ring is None else not said.consents(known.ring)):
+            if (was if said.ring is None
+                    else not said.consents(known.ring, current.scope)):
                 since[name] = known.at if before is None else before
         return Agreement(since, frozenset(
             service.name for service in services

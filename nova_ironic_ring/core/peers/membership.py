@@ -132,7 +132,8 @@ class Watch(merging.Merged):
     _heard: Mapping[str, _Heard] = dataclasses.field(default_factory=dict)
 
     def look(self, services: Iterable[model.Service], at: float,
-             read_at: float | None = None) -> 'Watch':
+             read_at: float | None = None, but: Container[str] = ()
+             ) -> 'Watch':
         """Return the watch after one more look.
 
         :param services: the records of all services; others are forgotten
@@ -140,8 +141,11 @@ class Watch(merging.Merged):
         :param read_at: when the records were read, in seconds, if that was
             after the look: a heartbeat that has moved was not silent until
             then
+        :param but: canonical names of others that are not forgotten
         """
-        heard, read_at = {}, at if read_at is None else read_at
+        heard = {host: each for host, each in self._heard.items()
+                 if host in but}
+        read_at = at if read_at is None else read_at
         for service in services:
             before = self._heard.get(service.name)
             if before is None:
@@ -275,9 +279,11 @@ class WorkWatch(merging.Merged):
         :param watch: the watch over their heartbeats, after the same look
         :param current: this service's settings
         """
-        said = []
+        said, silent = [], set()
         for service in services:
             if service.last_pass is None:
+                # Its record may have been deleted, and be made again.
+                silent.add(service.name)
                 continue
             found = _pass_of(service)
             if service.last_pass.at is None:
@@ -289,7 +295,7 @@ class WorkWatch(merging.Merged):
             said.append(dataclasses.replace(found, alive=watch.is_absent(
                 service, current.down_time) or None))
         return dataclasses.replace(
-            self, _watch=self._watch.look(said, watch.at))
+            self, _watch=self._watch.look(said, watch.at, but=silent))
 
     def restarted(self, but: Container[str]) -> 'WorkWatch':
         """Return the watch as if each last pass was first seen now.

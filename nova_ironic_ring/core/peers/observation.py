@@ -350,7 +350,7 @@ class Memory:
         return Memory(**found | {
             'settings': newer.settings, 'start': newer.start,
             'agreement': newer.agreement,
-            'watch': newer.watch,
+            'watch': merging.merge(older.watch, before.watch, newer.watch),
             'work_watch': merging.merge(
                 older.work_watch, before.work_watch, newer.work_watch),
             'view': dataclasses.replace(

@@ -13,6 +13,7 @@ import dataclasses
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers.ring import Ring
 from nova_ironic_ring.core.peers.trust import Trust
+from nova_ironic_ring.core.values import merging
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 
@@ -20,7 +21,7 @@ State = membership.State
 
 
 @dataclasses.dataclass(frozen=True)
-class View:
+class View(merging.Merged):
     """What this service knows of all services: states, trust and ring.
 
     :ivar services: the records, with what the services say, by canonical name
@@ -59,13 +60,13 @@ class View:
     def peers(self) -> dict[str, State]:
         """What the services with an ironic driver are, by canonical name.
 
-        Those that an operator has disabled, and that do not live, are left
-        out: nobody expects anything of them.
+        Those that an operator has disabled are left out unless they live and
+        work: nobody expects anything of them.
         """
         return {host: state for host, state in self.states.items()
                 if (service := self.services.get(host)) is None
-                or service.is_ironic and not (
-                    service.disabled and state.is_lost)}
+                or service.is_ironic and (
+                    state.gives or not service.disabled)}
 
     @property
     def narrower(self) -> frozenset[model.Scope]:
@@ -155,7 +156,9 @@ class View:
         """
         known = {host for host, state in self.states.items()
                  if host not in newer.states or not state.is_lost
-                 or newer.states[host].is_lost}
+                 or state is newer.states[host] or (
+                     newer.states[host].is_lost
+                     and state is not State.FORCED_DOWN)}
         return dataclasses.replace(
             self, services={**self.services, **newer.services},
             states={**newer.states, **{
@@ -191,7 +194,8 @@ def assess(services: Iterable[model.Service], current: settings.Settings,
     if current.peers is None:
         return found
     said = {host: service for host, service in records.items()
-            if service.scope is not None and host != current.me}
+            if service.scope is not None and host != current.me
+            and not service.disabled}
     return dataclasses.replace(found, unlisted=frozenset(
         host for host, service in said.items()
         if host not in current.peers and current.scope.is_same(service.scope)

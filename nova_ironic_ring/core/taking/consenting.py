@@ -5,7 +5,6 @@
 from collections.abc import Mapping
 
 from nova_ironic_ring.core.deciding import planner
-from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.values import model
 
@@ -35,10 +34,6 @@ class Rows:
         :param steps: what was decided on each, by its UUID
         """
         nova = this.world.nova
-        if any(step.claim is not None and step.claim.is_abandoned
-               for step in steps.values()):
-            # The owner may have come back, and build on its nodes.
-            look.again(this)
         self._this = this
         self._rows = nova.rows(sorted(steps))
         owners = sorted({
@@ -64,8 +59,10 @@ class Rows:
             return False
         if claim.is_abandoned and row is not None and (
                 not self._this.view.is_lost(row.owner)):
+            # It has come back, and builds on its nodes.
             return False
         if claim.ring is None:
             return True
         return row is not None and self._members.get(
-            row.owner_name, model.Member()).consents(claim.ring)
+            row.owner_name, model.Member()).consents(
+                claim.ring, self._this.current.scope)

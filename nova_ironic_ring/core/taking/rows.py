@@ -15,6 +15,7 @@ import dataclasses
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import updates
+from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.taking import consenting
 from nova_ironic_ring.core.values import ports
@@ -103,6 +104,10 @@ def _take(this: one_pass.Pass, steps: Mapping[str, planner.Step]) -> Moved:
     world = this.world
     if not consenting.may_take(this):
         return Moved(lost=frozenset(steps))
+    if any(step.claim is not None and step.claim.is_abandoned
+           for step in steps.values()):
+        # The owner may have come back, and build on its nodes.
+        look.again(this)
     rows = consenting.Rows(this, steps)
     said = updates.of_process(world.process)
     answers = world.ironic.fingerprints(steps)

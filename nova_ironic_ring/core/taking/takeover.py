@@ -80,8 +80,9 @@ def take_over(this: one_pass.Pass, plan: planner.Plan,
 def _follow(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
     """Take over the idle instances of services that consent.
 
-    The ring that both go by names one taker, so there is no other. The
-    resource tracker moves the row, as it does for a free node.
+    The ring that both go by names one taker. Of a disabled service, another
+    with another ring may take one at the same time: who writes last has it.
+    The resource tracker moves the row, as it does for a free node.
     """
     nova, current = this.world.nova, this.current
     if not tried:
@@ -95,7 +96,8 @@ def _follow(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
         owner = said.get(model.canonical(each.host), model.Member())
         if instance is None or not instance.is_idle or (
                 not _is_as_wanted(each, instance)
-                or not owner.follows or not owner.consents(ring)):
+                or not owner.follows
+                or not owner.consents(ring, current.scope)):
             continue
         with this.going_on(
                 events.InstanceNotTaken, each.instance, each.host):

@@ -97,8 +97,8 @@ class Arrival:
 NEVER = datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)
 
 
-#: The ring that a service acknowledges which is no member of its own ring: it
-#: lets go of all that it has, whoever takes it.
+#: What a service acknowledges that is no member of its own ring: each ring of
+#: its scope, because it lets go of all that it has.
 EVERY_RING = 'every'
 
 
@@ -130,12 +130,14 @@ class Member:
     has_pools: bool = False
     differ: frozenset[str] = frozenset()
 
-    def consents(self, ring: str) -> bool:
+    def consents(self, ring: str, scope: Scope) -> bool:
         """Return whether others may take what a ring gives to them.
 
         :param ring: the fingerprint of the ring
+        :param scope: the nodes that they divide
         """
-        return self.ring in (ring, EVERY_RING)
+        return self.ring == ring or (
+            self.ring == EVERY_RING and scope.is_same(self.scope))
 
 
 @dataclasses.dataclass(frozen=True)

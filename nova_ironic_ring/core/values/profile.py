@@ -20,7 +20,7 @@ _MOST_NAMES = 50
 #: The version of what services write into their records for each other. A
 #: service with another version acknowledges no ring of this one. Profiles only
 #: grow, so that services of any two versions find each other.
-PROTOCOL = 4
+PROTOCOL = 5
 
 
 @dataclasses.dataclass(frozen=True)

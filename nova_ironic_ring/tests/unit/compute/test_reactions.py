@@ -471,23 +471,21 @@ class ThreadTestCase(base.DriverTestCase):
     def test_takes(self):
         """What looks have found is tracked, that of the last one first."""
         done = list[str]()
-        ring = mock.Mock()
-        ring.process.is_ending = lambda: len(done) > 4
+        ring = mock.Mock(pause=lambda: 10.0)
+        ring.process.is_ending = lambda: len(done) > 5
 
         def take() -> list[str]:
             done.append('take')
-            return ['free']
-        found = takes.Takes(mock.Mock(), ring, take)
-
-        def track(node: str) -> None:
-            done.append(node)
-            if node == 'a':
+            if done.count('take') == 1:
+                # A look ends meanwhile.
                 found.begin(['b'])
-        self.useFixture(fixtures.MockPatchObject(found, 'track', track))
+            return [f'free-{done.count("take")}']
+        found = takes.Takes(mock.Mock(), ring, take)
+        self.useFixture(fixtures.MockPatchObject(
+            found, 'track', done.append))
         found.begin(['a'])
         found._run()
-        self.assertEqual(['take', 'a', 'take', 'b', 'free'], done)
-        self.assertEqual(['free'], found.nodes)
+        self.assertEqual(['take', 'b', 'a', 'free-1', 'take', 'free-2'], done)
 
     def test_take_that_waits_for_placement(self):
         """A look waits for none of it."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 import dataclasses
 import typing
 
@@ -103,6 +104,11 @@ class _Said:
     ring: str | None
 
 
+def _every(host: hosts.Host) -> str:
+    """Return what stands for each ring of the scope of a service."""
+    return ring.Ring((), 1).fingerprint(host.settings.scope)
+
+
 class Invariants:
     """Sees all that the services do to nodes and instances.
 
@@ -177,7 +183,9 @@ class Invariants:
         :param host: the service
         :param ring: the fingerprint of the ring; None for no ring
         """
-        self._said.setdefault(host.me, []).append(_Said(self.world.now, ring))
+        self._said.setdefault(host.me, []).append(_Said(
+            self.world.now, _every(host) if ring == model.EVERY_RING
+            else ring))
 
     def went_by(self, host: hosts.Host, fingerprint: str | None,
                 known: view.View) -> None:
@@ -232,7 +240,8 @@ class Invariants:
             return False
         # By their shards nodes may be for others since.
         found = self._rings.get(claim.ring)
-        if self._has_acknowledged(owner, claim.ring, looked_at) and (
+        if self._has_acknowledged(
+                owner, {claim.ring, _every(host)}, looked_at) and (
                 found is None or found.deal is not None
                 or found.owner(node) == host.me):
             return True
@@ -240,12 +249,12 @@ class Invariants:
                         f'that {owner} has not given')
         return False
 
-    def _has_acknowledged(self, owner: str, fingerprint: str, since: float
-                          ) -> bool:
+    def _has_acknowledged(self, owner: str, rings: Container[str | None],
+                          since: float) -> bool:
         """Say whether a service acknowledged a ring at a time, or later."""
         told = self._said.get(owner, [])
         last = [each for each in told if each.at < since][-1:]
-        return any(said.ring in (fingerprint, model.EVERY_RING) for said in (
+        return any(said.ring in rings for said in (
             *last, *(each for each in told if each.at >= since)))
 
     # Rows
@@ -412,7 +421,8 @@ class Invariants:
             model.canonical(row.owner) == old and step is not None
             and step.decision is Decision.TAKE_INSTANCE)
         if consents and not self._has_acknowledged(
-                old, host.activity.ring, host.activity.read_at):
+                old, {host.activity.ring, _every(host)},
+                host.activity.read_at):
             self.world.fail(f'{host.name} takes {uuid} with a consent that '
                             f'{expected.host} has not given')
         self.world.log(f'{host.name} takes {uuid} of {expected.host}'

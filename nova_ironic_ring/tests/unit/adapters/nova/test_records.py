@@ -301,6 +301,13 @@ class MemberTestCase(RecordsTestCase):
         for host in 'c', 'd':
             self.fake.change_service(host, disabled=True)
         self.assertEqual({'b': self.said, 'c': None}, self._read())
+        # One that had none gets none while it is disabled.
+        self.cloud.other_drivers = frozenset()
+        self.nova = records.Nova()
+        for more in ['rows of host', 'rows of host'], ['rows']:
+            self.fake.asked.clear()
+            self._read()
+            self.assertEqual(['all services', 'rows', *more], self.fake.asked)
 
     def test_all_of_a_record_is_read(self):
         said = self._say(1, ring='0a1b', follows=True, has_pools=True,

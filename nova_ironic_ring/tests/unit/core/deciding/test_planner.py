@@ -410,6 +410,22 @@ class ConsentTestCase(PlannerTestCase):
         self.assertEqual(self.ring(), claim.ring)
         self.assertTrue(claim.is_handed_over)
 
+    def test_every_ring_of_its_scope(self):
+        """Its owner is disabled."""
+        self.assertIs(Decision.TAKE_OFFERED, self._say(model.EVERY_RING))
+        self.current = dataclasses.replace(self.current, follows=True)
+        self.place(self.node, 'theirs')
+        self.change(instances=observation.Instances(of_others={
+            'theirs': model.Instance('A', self.node)}))
+        said = self.says(model.EVERY_RING, follows=True)
+        for scope, expected in (
+                (model.Scope(), Decision.TAKE_INSTANCE),
+                # Its peers there may live.
+                (model.Scope('rack'), Decision.LEAVE_INSTANCE)):
+            self.hear(a=dataclasses.replace(said, scope=scope))
+            self.decide()
+            self.assertIs(expected, self.decision(self.node))
+
     def test_it_is_told_once(self):
         taken = events.NodeTaken(self.node, 'A', Decision.TAKE_OFFERED)
         self._say(self.ring())

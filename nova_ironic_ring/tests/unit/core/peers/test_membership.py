@@ -313,6 +313,11 @@ class ScopeTestCase(base.BaseTestCase):
         self.assertIs(State.OTHER_SCOPE, found.state('e'))
         self.assertEqual({'d'}, found.unlisted)
         self.assertEqual({'b'}, found.elsewhere)
+        # Of those that are disabled, nobody says so.
+        found = view.assess([
+            dataclasses.replace(each, disabled=True) for each in services],
+            current, Watch())
+        self.assertEqual(frozenset(), found.unlisted | found.elsewhere)
 
         found = view.assess(
             services, dataclasses.replace(current, peers=None), Watch())
@@ -355,10 +360,11 @@ class AssessTestCase(base.BaseTestCase):
     def test_view_that_is_corrected(self):
         before = self._assess(
             _service('me'), _service('a'), _service('b'),
-            _service('c', alive=True), _service('d', alive=True))
+            _service('c', alive=True), _service('d', alive=True),
+            _service('f', forced_down=True))
         found = before.corrected(self._assess(
             _service('me', disabled=True), _service('a', alive=True),
-            _service('c'), _service('e', alive=True)))
+            _service('c'), _service('e', alive=True), _service('f')))
         # Nobody joins or leaves the ring by it.
         self.assertEqual(before.ring, found.ring)
         self.assertIs(State.MEMBER, found.state('me'))
@@ -366,6 +372,8 @@ class AssessTestCase(base.BaseTestCase):
         self.assertIs(State.MEMBER, found.state('a'))
         self.assertEqual(0, found.silences['a'])
         self.assertIs(State.MEMBER, found.state('E'))
+        # Nobody is forced down any more when an operator says so.
+        self.assertIs(State.ABSENT, found.state('f'))
         # Who is lost since then is so with the next look.
         self.assertIs(State.ABSENT, found.state('b'))
         self.assertIs(State.MEMBER, found.state('c'))
@@ -375,7 +383,8 @@ class AssessTestCase(base.BaseTestCase):
         found = self._assess(
             _service('a'), _service('b', disabled=True),
             _service('c', disabled=True, alive=True),
-            _service('d', is_ironic=False, alive=True))
+            _service('d', is_ironic=False, alive=True),
+            _service('e', is_ironic=False))
         self.assertEqual(
             {'me': State.MEMBER, 'a': State.ABSENT, 'c': State.DISABLED},
             found.peers)
@@ -501,6 +510,12 @@ class WorkTestCase(base.BaseTestCase):
         for at in range(0, 900, 10):
             self.assertEqual(State.MEMBER, self._look(
                 at, None, last_pass=None))
+
+    def test_record_that_is_made_again(self):
+        """The passes failed, and one without a record has begun none."""
+        self._states(*((at, 0) for at in range(0, 90, 10)))
+        self.assertEqual(State.MEMBER, self._look(90, None, last_pass=None))
+        self.assertEqual(State.NOT_WORKING, self._look(100, None))
 
     def test_clock_that_steps(self):
         for at in range(0, 900, 10):

@@ -11,6 +11,8 @@ from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers import shards
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.peers import view
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import settings
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 
@@ -69,6 +71,25 @@ class MergedTestCase(base.BaseTestCase):
         self.assertIs(trust.Trust.FULL, found.view.trust)
         self.assertEqual({'a'}, found.view.members)
         self.assertTrue(found.own_work.is_failing)
+
+    def test_heartbeats_that_were_lost(self):
+        """A look that ends after a failure does not count the time before."""
+        services = [model.Service(host, NOW) for host in ('a', 'b')]
+        self.before = dataclasses.replace(
+            self.before, settings=settings.Settings('me'),
+            watch=membership.Watch().look(services, 10))
+        failed = self.before.copied()
+        failed.fail(25)
+        heard = dataclasses.replace(
+            services[1], last_seen=NOW + datetime.timedelta(seconds=20))
+        looked = dataclasses.replace(
+            self.before.copied(), view=_view('a', 'b'),
+            watch=self.before.watch.look([services[0], heard], 30))
+        for first, last in (looked, failed), (failed, looked):
+            found = first.merged(self.before, last)
+            self.assertEqual(30, found.watch.at)
+            self.assertEqual(5, found.watch.silence('a'))
+            self.assertEqual(0, found.watch.silence('b'))
 
     def test_shards_that_a_pass_has_listed(self):
         self.before.view = _view('a', names='xy', gone='x', n='x')
