@@ -156,7 +156,7 @@ class MemberTestCase(base.BaseTestCase):
                     '"from"', '{"from": ["a"]}', '[' * 60000,
                     '{"from": "a", "profile": ' + '[' * 60000,
                     '{"from": "a", "profile": {}}',
-                    '{"from": "a", "protocol": 4}')),
+                    f'{{"from": "a", "protocol": {profile.PROTOCOL}}}')),
                 self._changed(protocol=None), self._changed(protocol='x'),
                 self._changed(protocol=float('inf')),
                 self._changed(protocol=float('nan')),

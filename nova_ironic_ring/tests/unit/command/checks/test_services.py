@@ -113,7 +113,7 @@ class CheckTestCase(base.BaseTestCase):
         self.assertIs(findings.Severity.WARNING, finding.code.severity)
         self.assertEqual(
             'the services speak different versions of the protocol '
-            '(b: 3; a, c: 4), and no free node goes from one version to '
+            f'(b: 3; a, c: {profile.PROTOCOL}), and no free node goes from one version to '
             'another', finding.what)
         self.assertEqual('upgrade this package on b, and restart them',
                          finding.advice)
@@ -122,7 +122,7 @@ class CheckTestCase(base.BaseTestCase):
         finding = self._only(make(
             said=profile.Profile(protocol=profile.PROTOCOL + 1)))
         self.assertEqual('PROTOCOLS_DIFFER', finding.code.name)
-        self.assertIn('and this command knows 4', finding.what)
+        self.assertIn(f'and this command knows {profile.PROTOCOL}', finding.what)
         self.assertIn('where the command runs', finding.advice)
 
     def test_protocol_of_a_dead_service(self):
