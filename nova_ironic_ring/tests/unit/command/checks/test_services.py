@@ -113,8 +113,8 @@ class CheckTestCase(base.BaseTestCase):
         self.assertIs(findings.Severity.WARNING, finding.code.severity)
         self.assertEqual(
             'the services speak different versions of the protocol '
-            f'(b: 3; a, c: {profile.PROTOCOL}), and no free node goes from one version to '
-            'another', finding.what)
+            f'(b: 3; a, c: {profile.PROTOCOL}), and no free node goes from '
+            'one version to another', finding.what)
         self.assertEqual('upgrade this package on b, and restart them',
                          finding.advice)
 
