@@ -11,7 +11,6 @@ import dataclasses
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import one_pass
-from nova_ironic_ring.core.peers import agreement
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import shards
@@ -58,12 +57,11 @@ def at_services(this: one_pass.Pass) -> bool:
         memory.own_work, is_known=this.said is not None
         and current.shares(this.said.scope))
     _follow_settings(this)
-    was, start = memory.view, memory.start.look(own)
+    was = memory.view
     watch = memory.watch.look(services, asked, world.process.now())
-    heartbeat = trust.Heartbeat(
-        own, world.process.longest_gap(memory.watch.at))
-    is_late = heartbeat.is_late(watch, current)
-    trusted = trust.look(start, heartbeat, is_late)
+    is_late = trust.is_late(
+        own, world.process.longest_gap(memory.watch.at), watch, current)
+    trusted = trust.look(watch.has_moved(current.me), is_late)
     if is_late:
         watch = watch.after_outage(
             world.process.now(), was.with_state(membership.State.ABSENT),
@@ -71,11 +69,11 @@ def at_services(this: one_pass.Pass) -> bool:
         memory.agreement = memory.agreement.restarted()
     _look_at_work(this, services, watch)
     found = view.assess(services, current, watch, memory.work_watch)
-    if trusted is not trust.Trust.FULL and start.is_over and was.members:
+    if trusted is trust.Trust.BLACKOUT and was.members:
         found = dataclasses.replace(
             was, services={**was.services, **found.services})
     deal, other_listing = _deal(this, found)
-    memory.watch, memory.start = watch, start
+    memory.watch = watch
     this.services_read_at = watch.at
     memory.view = dataclasses.replace(
         found, trust=trusted, ring=was.ring.rebuilt(
@@ -127,8 +125,8 @@ def _look_at_rings(this: one_pass.Pass) -> Iterator[events.Event]:
     if not known.is_trusted or not memory.own_work.is_working:
         memory.agreement = before.restarted()
         return
-    memory.agreement = before.look(known.services.values(), agreement.Known(
-        memory.watch.at, ring, known, memory.work_watch.cycle), this.current)
+    memory.agreement = before.look(
+        known, memory.watch.at, memory.work_watch.cycle, this.current)
     lasting = memory.agreement.lasting
     if lasting - before.lasting:
         yield events.RingsDiffer(lasting - before.lasting)

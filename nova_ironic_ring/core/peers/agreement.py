@@ -6,12 +6,11 @@ For some passes after each change of the members they do not. If they differ
 for longer, their options differ, and no node goes from one to the other.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 import dataclasses
 
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import view
-from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 
 
@@ -34,52 +33,37 @@ class Agreement:
         """
         return dataclasses.replace(self, since={})
 
-    def look(self, services: Iterable[model.Service], known: 'Known',
+    def look(self, known: view.View, at: float, cycle: float,
              current: settings.Settings) -> 'Agreement':
         """Return the agreement after one more look.
 
         A service that acknowledges no ring now is as it was before.
 
-        :param services: the records of the services, with what they say
-        :param known: what this service knows of them
+        :param known: what this service knows of the others
+        :param at: when it looks, in seconds
+        :param cycle: seconds from the start of a pass to that of the next one
         :param current: this service's settings
         """
-        since = {}
-        for service in services:
+        since, ring = {}, known.ring.fingerprint(current.scope)
+        for service in known.services.values():
             name, said = service.name, service.said
             if name == current.me or said is None or (
-                    known.peers.state(name) not in _DIVIDING) or (
+                    known.state(name) not in _DIVIDING) or (
                     said.last_pass is None
                     or not current.scope.is_same(said.scope)):
                 continue
             before = self.since.get(name)
             was = before is not None or name in self.lasting
             if (was if said.ring is None
-                    else not said.consents(known.ring, current.scope)):
-                since[name] = known.at if before is None else before
+                    else not said.consents(ring, current.scope)):
+                since[name] = at if before is None else before
         return Agreement(since, frozenset(
-            service.name for service in services
+            service.name for service in known.services.values()
             if service.name in since and service.last_pass is not None
-            and (service.name in self.lasting or known.at - since[service.name]
+            and (service.name in self.lasting or at - since[service.name]
                  >= max(current.handover_timeout, membership.PATIENT_PASSES
-                        * max(known.cycle, service.last_pass.cycle)))))
+                        * max(cycle, service.last_pass.cycle)))))
 
 
 #: What services are that divide the nodes of one scope.
 _DIVIDING = (membership.State.MEMBER, membership.State.NOT_A_PEER)
-
-
-@dataclasses.dataclass(frozen=True)
-class Known:
-    """What a service knows of others when it looks at their rings.
-
-    :ivar at: when it looks, in seconds
-    :ivar ring: a fingerprint of its own ring
-    :ivar peers: what it knows of them
-    :ivar cycle: seconds from the start of a pass to that of the next one
-    """
-
-    at: float
-    ring: str
-    peers: view.View
-    cycle: float

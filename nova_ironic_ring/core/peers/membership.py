@@ -149,7 +149,8 @@ class Watch(merging.Merged):
         for service in services:
             before = self._heard.get(service.name)
             if before is None:
-                before = _Heard(service.last_seen, read_at)
+                before = _Heard(
+                    service.last_seen, read_at, bool(service.alive))
             elif before.last_seen != service.last_seen or service.alive:
                 before = _Heard(service.last_seen, read_at, True)
             heard[service.name] = before
@@ -189,6 +190,14 @@ class Watch(merging.Merged):
             else:
                 heard[host] = _Heard(each.last_seen, at)
         return Watch(self.at, heard)
+
+    def has_moved(self, host: str) -> bool:
+        """Return whether a heartbeat was seen to move since the watch began.
+
+        :param host: canonical name of the service
+        """
+        heard = self._heard.get(host)
+        return heard is not None and heard.has_moved
 
     def last_seen(self, host: str) -> datetime.datetime | None:
         """Return the last heartbeat of a service that was looked at.

@@ -10,7 +10,6 @@ from nova_ironic_ring.core.peers.agreement import Agreement
 from nova_ironic_ring.core.peers.membership import State
 from nova_ironic_ring.core.peers.membership import Watch
 from nova_ironic_ring.core.peers.membership import WorkWatch
-from nova_ironic_ring.core.peers.trust import Start
 from nova_ironic_ring.core.peers.trust import Trust
 from nova_ironic_ring.core.peers.vanished import Guard
 from nova_ironic_ring.core.peers.view import View
@@ -181,7 +180,6 @@ class Pooled(merging.Merged):
     :ivar occupied: what Ironic has said last of the nodes with an instance, by
         UUID
     :ivar rereads: in how many passes all inventories are to be read anew
-    :ivar turn: which of them are in the next pass in any case
     :ivar started: how many nodes there were by its rows when it was started,
         by the name of the pool; none as soon as not too many of them are
         missing; None before that was read
@@ -196,7 +194,6 @@ class Pooled(merging.Merged):
     dropped: frozenset[str] = frozenset()
     occupied: Mapping[str, Node] = dataclasses.field(default_factory=dict)
     rereads: int = 0
-    turn: int = 0
     started: Mapping[str, model.Counted] | None = None
     gone_at: datetime.datetime | None = None
     left_out: frozenset[str] = frozenset()
@@ -244,7 +241,6 @@ class Memory:
     :ivar watch: how long the heartbeats have stood still
     :ivar work_watch: how long the last good passes have stood still
     :ivar own_work: what this service says of its passes
-    :ivar start: whether its peers have seen this process
     :ivar view: what this service knew of all services
     :ivar waits: the nodes that are waited for
     :ivar taking: free nodes that the tracker is to take, since the last pass
@@ -288,7 +284,6 @@ class Memory:
     watch: Watch = Watch()
     work_watch: WorkWatch = WorkWatch()
     own_work: OwnWork = OwnWork()
-    start: Start = Start()
     view: View = View()
     waits: Mapping[str, Wait] = dataclasses.field(default_factory=dict)
     taking: frozenset[str] = frozenset()
@@ -348,8 +343,7 @@ class Memory:
         newer, older = (after, self) if (
             after.watch.at > self.watch.at) else (self, after)
         return Memory(**found | {
-            'settings': newer.settings, 'start': newer.start,
-            'agreement': newer.agreement,
+            'settings': newer.settings, 'agreement': newer.agreement,
             'watch': merging.merge(older.watch, before.watch, newer.watch),
             'work_watch': merging.merge(
                 older.work_watch, before.work_watch, newer.work_watch),

@@ -11,8 +11,6 @@ may be late too. A look at the others is valid for as long as a heartbeat may
 be missing.
 """
 
-import dataclasses
-import datetime
 import enum
 
 from nova_ironic_ring.core.peers import membership
@@ -30,55 +28,6 @@ class Trust(enum.Enum):
     FULL = 'full'
 
 
-@dataclasses.dataclass(frozen=True)
-class Heartbeat:
-    """This service's own heartbeat.
-
-    :ivar record: this service's record; None if there is none
-    :ivar gap: the longest time between two heartbeats since the last look, or
-        since the last heartbeat, in seconds
-    """
-
-    record: model.Service | None
-    gap: float = 0.0
-
-    def is_late(self, watch: membership.Watch, current: settings.Settings
-                ) -> bool:
-        """Return whether it is late, or was so since the last look.
-
-        :param watch: how long the heartbeats have stood still, this one's too
-        :param current: this service's settings
-        """
-        if self.record is not None and self.record.alive is False:
-            return True
-        silence = (watch.silence(current.me) if self.record is not None
-                   and self.record.alive is None else 0.0)
-        return max(silence, self.gap) > lease(current)
-
-
-@dataclasses.dataclass(frozen=True)
-class Start:
-    """Whether this process has been seen by its peers.
-
-    :ivar is_over: whether a heartbeat of this process has been seen
-    :ivar first: the heartbeat that an earlier process of this service left
-    """
-
-    is_over: bool = False
-    first: datetime.datetime | None = None
-
-    def look(self, record: model.Service | None) -> 'Start':
-        """Return the same after one more look.
-
-        :param record: this service's record; None if there is none
-        """
-        if record is None or self.is_over:
-            return self
-        first = self.first or record.last_seen
-        return Start(record.last_seen != first if record.alive is None
-                     else record.alive, first)
-
-
 def lease(current: settings.Settings) -> float:
     """Return for how long a look at the others is valid.
 
@@ -91,14 +40,30 @@ def lease(current: settings.Settings) -> float:
     return (current.report_interval + current.down_time) / 2
 
 
-def look(start: Start, own: Heartbeat, is_late: bool) -> Trust:
+def is_late(own: model.Service | None, gap: float, watch: membership.Watch,
+            current: settings.Settings) -> bool:
+    """Return whether this service's heartbeat is late, or was lately.
+
+    :param own: this service's record; None if there is none
+    :param gap: the longest time between two of its heartbeats since the last
+        look, or since the last heartbeat, in seconds
+    :param watch: how long the heartbeats have stood still, this one's too
+    :param current: this service's settings
+    """
+    if own is not None and own.alive is False:
+        return True
+    silence = (watch.silence(current.me)
+               if own is not None and own.alive is None else 0.0)
+    return max(silence, gap) > lease(current)
+
+
+def look(has_started: bool, late: bool) -> Trust:
     """Return how far to trust, by this service's own heartbeat.
 
-    :param start: whether this process has been seen by its peers
-    :param own: this service's heartbeat
-    :param is_late: whether it is late now
+    :param has_started: whether a heartbeat of this process has been seen; not
+        without a record, because it is nobody's peer then
+    :param late: whether the heartbeat is late now
     """
-    if own.record is None or not start.is_over:
-        # Without a record it is nobody's peer, as at its start.
+    if not has_started:
         return Trust.STARTING
-    return Trust.BLACKOUT if is_late else Trust.FULL
+    return Trust.BLACKOUT if late else Trust.FULL

@@ -15,7 +15,7 @@ from nova_ironic_ring.core.values import pools
 # Another service may be in a pass that began before this one was back: so the
 # inventories are read in two passes.
 _REREADS = 2
-# Each inventory is read again once in this number of passes.
+# Each inventory is read again once in so many intervals between passes.
 _TURNS = 5
 
 
@@ -38,15 +38,15 @@ def reread(this: one_pass.Pass, names: Iterable[str]) -> None:
     """Read inventories again, and note that.
 
     A single service may believe this one lost, which this one does not notice:
-    so each inventory has its turn every few passes.
+    so each inventory has its turn every few intervals between passes.
 
     :param this: the pass
     :param names: the names of this service's pools
     """
     pooled = this.memory.pooled
+    turn = int(this.memory.watch.at / this.current.pass_interval) % _TURNS
     for name in names:
-        if pooled.rereads or int(pools.uuid_of(name)[-8:], 16) % _TURNS == (
-                pooled.turn):
+        if pooled.rereads or int(
+                pools.uuid_of(name)[-8:], 16) % _TURNS == turn:
             this.world.placement.reread(name)
     pooled.rereads = max(0, pooled.rereads - 1)
-    pooled.turn = (pooled.turn + 1) % _TURNS

@@ -68,7 +68,6 @@ def start(cloud: clouds.Cloud, current: settings.Settings
         work_watch=membership.WorkWatch.of_one_look(
             clouds.Nova(cloud, current.host).services(), clouds.EPOCH),
         own_work=observation.OwnWork(is_working=True),
-        start=trust.Start(True),
         view=view.View(trust=trust.Trust.FULL))
 
 

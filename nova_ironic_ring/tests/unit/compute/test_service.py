@@ -292,7 +292,7 @@ class MemoryTestCase(OutageTestCase):
         self.nova.ironic.get.side_effect = sdk_exceptions.SDKException('no')
         self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
         # It says nothing of the heartbeats.
-        self.assertEqual(before.start, self.me.ring.memory.start)
+        self.assertEqual(before.watch, self.me.ring.memory.watch)
         self.assertIs(Trust.FULL, self._trust())
 
     def test_ironic_does_not_tell_of_missing_nodes(self):

@@ -122,7 +122,8 @@ class CheckTestCase(base.BaseTestCase):
         finding = self._only(make(
             said=profile.Profile(protocol=profile.PROTOCOL + 1)))
         self.assertEqual('PROTOCOLS_DIFFER', finding.code.name)
-        self.assertIn(f'and this command knows {profile.PROTOCOL}', finding.what)
+        self.assertIn(
+            f'and this command knows {profile.PROTOCOL}', finding.what)
         self.assertIn('where the command runs', finding.advice)
 
     def test_protocol_of_a_dead_service(self):

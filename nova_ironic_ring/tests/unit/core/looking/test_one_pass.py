@@ -45,7 +45,7 @@ class _PassTestCase(base.BaseTestCase):
         memory.handovers.is_unanswered = True
         memory.vanished.note('other', 1)
         memory.cleaning.looked_at = 1
-        memory.pooled.turn = 3
+        memory.pooled.rereads = 3
 
 
 class CopyTestCase(_PassTestCase):
@@ -99,15 +99,15 @@ class AskingTestCase(_PassTestCase):
         self.write()
         with self.assertRaises(one_pass.UnansweredError) as caught, (
                 self.this.asking(one_pass.Port.IRONIC)):
-            self.this.memory.pooled.turn = 4
+            self.this.memory.pooled.rereads = 4
             raise ConnectionError('no answer')
-        self.assertEqual(3, caught.exception.memory.pooled.turn)
+        self.assertEqual(3, caught.exception.memory.pooled.rereads)
         self.assertEqual({'kept', 'other'}, caught.exception.memory.kept)
 
     def test_answer(self):
         with self.this.asking(one_pass.Port.NOVA):
             self.write()
-        self.assertEqual(3, self.this.memory.pooled.turn)
+        self.assertEqual(3, self.this.memory.pooled.rereads)
 
 
 class GoingOnTestCase(_PassTestCase):
@@ -119,7 +119,7 @@ class GoingOnTestCase(_PassTestCase):
             raise error
         self.assertEqual([events.InstanceNotTaken('i', 'a', error)],
                          self.this.happened)
-        self.assertEqual(3, self.this.memory.pooled.turn)
+        self.assertEqual(3, self.this.memory.pooled.rereads)
 
     def test_no_error(self):
         with self.this.going_on(events.InstanceNotTaken, 'i', 'a'):

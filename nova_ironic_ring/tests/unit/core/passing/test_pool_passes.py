@@ -41,18 +41,18 @@ class ShareTestCase(pool_base.PoolPassTestCase):
             self.assertEqual({pools.name(host, KIND), pools.name(host, OTHER)},
                              set(service.result.found))
 
-    def test_each_inventory_is_read_anew_in_one_of_five_passes(self):
+    def test_each_inventory_is_read_anew_once_in_five_intervals(self):
         for node, trait in zip(NODES, range(10)):
             self.cloud.nodes[node].kind = dataclasses.replace(
                 KIND, traits=frozenset({f'CUSTOM_{trait}'}))
-        self.run_passes(2)
+        self.run_passes(6, seconds=60)
         service, asked = self.services['a'], []
         service.world.placement.reread = asked.append
         for _ in range(2):
             turns = []
             for _ in range(5):
                 asked.clear()
-                service.run_pass()
+                self.run_passes(seconds=60)
                 turns.append(frozenset(asked))
             self.assertEqual(sorted(service.result.found), sorted(
                 name for turn in turns for name in turn))

@@ -40,13 +40,14 @@ class _TestCase(base.BaseTestCase):
         :param ring: the ring that the service acknowledges
         :returns: since when it is known to differ, and whether for too long
         """
+        known = view.View(states={'a': self.state})
         service = model.Service('A', NOW, said=model.Member(**{
-            'last_pass': model.LastPass(60, NOW),
-            'scope': model.Scope(), 'ring': ring, **fields}))
+            'last_pass': model.LastPass(60, NOW), 'scope': model.Scope(),
+            'ring': known.ring.fingerprint(self.current.scope)
+            if ring == 'mine' else ring, **fields}))
         self.agreement = self.agreement.look(
-            [service], agreement.Known(
-                at, 'mine', view.View(states={service.name: self.state}),
-                self.cycle), self.current)
+            dataclasses.replace(known, services={'a': service}), at,
+            self.cycle, self.current)
         self.assertLessEqual(self.agreement.lasting,
                              self.agreement.since.keys())
         return (self.agreement.since.get(service.name),
@@ -113,8 +114,7 @@ class LookTestCase(_TestCase):
         self.look(0)
         self.look(LONG)
         self.agreement = self.agreement.look(
-            [], agreement.Known(LONG, 'mine', view.View(), 60),
-            self.current)
+            view.View(), LONG, 60, self.current)
         self.assertEqual(agreement.Agreement(), self.agreement)
 
     def test_this_one(self):
@@ -122,13 +122,14 @@ class LookTestCase(_TestCase):
         self.assertEqual((None, False), self.look(0))
 
     def test_each_for_itself(self):
-        services = [model.Service(host, NOW, said=model.Member(
-            model.LastPass(60, NOW), model.Scope(), ring=ring))
-            for host, ring in (
-                ('a', 'other'), ('b', 'mine'), ('C', 'other'))]
+        mine = view.View().ring.fingerprint(ME.scope)
+        known = view.View({
+            host.lower(): model.Service(host, NOW, said=model.Member(
+                model.LastPass(60, NOW), model.Scope(), ring=ring))
+            for host, ring in (('a', 'other'), ('b', mine), ('C', 'other'))},
+            dict.fromkeys('abc', State.MEMBER))
         found = agreement.Agreement({'a': 0.0}, frozenset('a')).look(
-            services, agreement.Known(9, 'mine', view.View(
-                states=dict.fromkeys('abc', State.MEMBER)), 60), ME)
+            known, 9, 60, ME)
         self.assertEqual(agreement.Agreement(
             {'a': 0.0, 'c': 9}, frozenset('a')), found)
 

@@ -21,17 +21,14 @@ class TrustTestCase(base.BaseTestCase):
         self.current = settings.Settings(
             'Me', down_time=60, report_interval=10)
         self.watch = membership.Watch()
-        self.start = trust.Start()
 
     def _look(self, at: float, beat: float | None, gap: float = 10,
               alive: bool | None = None) -> Trust:
         own = None if beat is None else model.Service(
             'me', START + datetime.timedelta(seconds=beat), alive=alive)
         self.watch = self.watch.look([own] if own else [], at)
-        self.start = self.start.look(own)
-        heartbeat = trust.Heartbeat(own, gap)
-        return trust.look(self.start, heartbeat, heartbeat.is_late(
-            self.watch, self.current))
+        return trust.look(self.watch.has_moved('me'), trust.is_late(
+            own, gap, self.watch, self.current))
 
     def _start(self) -> None:
         self._look(-5, -500, 0)
@@ -42,15 +39,14 @@ class TrustTestCase(base.BaseTestCase):
         # Of an earlier process, and be it of just now.
         for at in 0, 5, 10:
             self.assertIs(Trust.STARTING, self._look(at, -1, 0))
-        self.assertFalse(self.start.is_over)
         self.assertIs(Trust.FULL, self._look(15, 12, 0))
-        self.assertTrue(self.start.is_over)
 
     def test_record_that_is_deleted(self):
         self._start()
         self.assertIs(Trust.STARTING, self._look(5, None))
-        self.assertTrue(self.start.is_over)
-        self.assertIs(Trust.FULL, self._look(10, 10))
+        # As in a process that has only started.
+        self.assertIs(Trust.STARTING, self._look(10, 10))
+        self.assertIs(Trust.FULL, self._look(20, 20))
 
     def test_regular_heartbeats(self):
         self._start()

@@ -207,7 +207,7 @@ class StartTestCase(base.BaseTestCase):
         current = settings.Settings('me')
         memory = forecast.start(cloud, current)
         self.assertIs(Trust.FULL, memory.view.trust)
-        self.assertTrue(memory.start.is_over)
+        self.assertTrue(memory.watch.has_moved('late'))
         self.assertIs(membership.State.ABSENT, membership.state(
             cloud.services['late'], current, memory.watch))
         self.assertEqual(current, memory.settings)
