@@ -52,7 +52,7 @@ class Takes(looks.Looks):
             if self._is_due.wait(0 if self.nodes else _LONGEST):
                 self._is_due.clear()
                 self.take()
-            # A take may last as long as it is from one look to the next.
+            # However long that took, some time is left for these.
             due = time.monotonic() + self._ring.pause()
             while (self.nodes and time.monotonic() < due
                    and not process.is_ending()):

@@ -19,12 +19,14 @@ from nova import utils
 from oslo_log import log as logging
 import oslo_messaging
 from oslo_utils import excutils
+from oslo_utils import timeutils
 
 from nova_ironic_ring.adapters.nova import arrivals
 from nova_ironic_ring.adapters.nova import marks
 from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.adapters import several
 from nova_ironic_ring.core.deciding import failures
+from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.values import member
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
@@ -411,9 +413,12 @@ class Nova:
                 for row in _find_rows(self.context, known)
                 if model.canonical(row.host) == known[row.uuid]}
         for name, service in wanted.items():
-            # A disabled one gets no node.
+            # One that is disabled and does not live gets no node.
             if name in kept or service.disabled and (
-                    self._samples.get(name, '') is None):
+                    self._samples.get(name, '') is None) and (
+                    membership.is_late(self._service(service),
+                                       timeutils.utcnow(True),
+                                       CONF.service_down_time)):
                 continue
             if rows := self._rows_of(service.host):
                 kept[name] = next((

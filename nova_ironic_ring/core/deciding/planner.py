@@ -237,8 +237,11 @@ class _Planner:
                ) -> membership.State:
         """Return what the owner of a node is to the ring of that node."""
         found = self.known.state(owner)
-        if found.gives and said is not None and said.scope is not None and (
-                not self.current.scope.covers(said.scope)):
+        scope = None if said is None else said.scope
+        if scope is not None and found.gives and (
+                not self.current.scope.covers(scope)
+                or found is membership.State.DISABLED
+                and not self.current.scope.is_same(scope)):
             # A list of peers may name it all the same.
             return membership.State.OTHER_SCOPE
         return found

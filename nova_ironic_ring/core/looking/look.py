@@ -58,10 +58,12 @@ def at_services(this: one_pass.Pass) -> bool:
         and current.shares(this.said.scope))
     _follow_settings(this)
     was = memory.view
-    watch = memory.watch.look(services, asked, world.process.now())
+    watch = memory.watch.look(
+        services, asked, world.process.now(), but={current.me})
+    has_started = watch.has_moved(current.me)
     is_late = trust.is_late(
         own, world.process.longest_gap(memory.watch.at), watch, current)
-    trusted = trust.look(watch.has_moved(current.me), is_late)
+    trusted = trust.look(own is not None and has_started, is_late)
     if is_late:
         watch = watch.after_outage(
             world.process.now(), was.with_state(membership.State.ABSENT),
@@ -69,7 +71,7 @@ def at_services(this: one_pass.Pass) -> bool:
         memory.agreement = memory.agreement.restarted()
     _look_at_work(this, services, watch)
     found = view.assess(services, current, watch, memory.work_watch)
-    if trusted is trust.Trust.BLACKOUT and was.members:
+    if trusted is not trust.Trust.FULL and has_started and was.members:
         found = dataclasses.replace(
             was, services={**was.services, **found.services})
     deal, other_listing = _deal(this, found)
@@ -170,7 +172,7 @@ def again(this: one_pass.Pass) -> None:
     services = this.world.nova.services()
     this.services_read_at = asked
     memory.watch = memory.watch.look(
-        services, memory.watch.at, process.now())
+        services, memory.watch.at, process.now(), but={this.current.me})
     if memory.view.is_trusted:
         # Without trust, what was known stays.
         memory.view = memory.view.corrected(view.assess(

@@ -274,14 +274,13 @@ def _settle(this: one_pass.Pass, seen: pool_plan.Seen) -> None:
         with this.going_on(events.RecordNotRemoved, None, host):
             found = [name for name in sorted(this.world.nova.pools_of(host))
                      if owner(pools.uuid_of(name)) == current.me]
-            if found and state.is_lost:
+            if found:
                 # Much may have been taken over since, and one may be back.
                 look.again(this)
-                if not this.view.is_lost(host):
-                    continue
             for name in found:
                 if not state.is_lost:
-                    this.world.placement.reserve_all(name)
+                    if this.is_valid:
+                        this.world.placement.reserve_all(name)
                     continue
                 pool_takeover.settle(this, pool_takeover.Left(
                     name, host, this.view.fails_over(host, current),

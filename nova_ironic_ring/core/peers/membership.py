@@ -191,6 +191,16 @@ class Watch(merging.Merged):
                 heard[host] = _Heard(each.last_seen, at)
         return Watch(self.at, heard)
 
+    def with_those_of(self, other: 'Watch', hosts: Container[str]) -> 'Watch':
+        """Return this watch, where some services are watched as in another.
+
+        :param other: the other watch
+        :param hosts: canonical names of these services
+        """
+        return dataclasses.replace(self, _heard={**self._heard, **{
+            host: heard for host, heard in other._heard.items()
+            if host in hosts}})
+
     def has_moved(self, host: str) -> bool:
         """Return whether a heartbeat was seen to move since the watch began.
 
@@ -291,8 +301,11 @@ class WorkWatch(merging.Merged):
         said, silent = [], set()
         for service in services:
             if service.last_pass is None:
-                # Its record may have been deleted, and be made again.
-                silent.add(service.name)
+                # Its record may have been deleted, and be made again soon.
+                if self.silence(service.name) < 2 * max(
+                        current.handover_timeout,
+                        PATIENT_PASSES * current.pass_interval):
+                    silent.add(service.name)
                 continue
             found = _pass_of(service)
             if service.last_pass.at is None:

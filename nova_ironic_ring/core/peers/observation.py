@@ -344,7 +344,10 @@ class Memory:
             after.watch.at > self.watch.at) else (self, after)
         return Memory(**found | {
             'settings': newer.settings, 'agreement': newer.agreement,
-            'watch': merging.merge(older.watch, before.watch, newer.watch),
+            # Who is absent by the newer look stays so until it is heard.
+            'watch': merging.merge(
+                older.watch, before.watch, newer.watch).with_those_of(
+                    newer.watch, newer.view.with_state(State.ABSENT)),
             'work_watch': merging.merge(
                 older.work_watch, before.work_watch, newer.work_watch),
             'view': dataclasses.replace(

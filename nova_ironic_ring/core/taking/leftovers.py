@@ -224,7 +224,7 @@ def _clean_of(this: one_pass.Pass, lost: _Lost, there: _There) -> None:
     if guard.has_too_many and not before.has_too_many:
         this.happened.append(events.NodesVanished(
             lost.host, False, sorted(missing), len(rows)))
-    for node, row in missing.items():
+    for node, row in this.while_lost(missing.items(), lambda _: lost.host):
         if guard.is_closed:
             break
         if this.view.ring.by_name(node) == current.me and (

@@ -399,6 +399,8 @@ def settle(this: one_pass.Pass, left: Left, deployed: frozenset[str]) -> None:
     :param deployed: instances that Ironic has on a node
     """
     world = this.world
+    if not this.is_valid or not this.view.is_lost(left.host):
+        return
     # Nothing is to be built there when the service comes back.
     world.placement.reserve_all(left.pool)
     having = world.placement.consumers(pools.uuid_of(left.pool))

@@ -8,6 +8,7 @@ passes fail or are so late that they seem to fail.
 
 from collections.abc import Iterable
 
+from nova_ironic_ring.core.deciding import turns
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import pools
@@ -44,9 +45,11 @@ def reread(this: one_pass.Pass, names: Iterable[str]) -> None:
     :param names: the names of this service's pools
     """
     pooled = this.memory.pooled
-    turn = int(this.memory.watch.at / this.current.pass_interval) % _TURNS
+    now = this.world.process.now()
     for name in names:
-        if pooled.rereads or int(
-                pools.uuid_of(name)[-8:], 16) % _TURNS == turn:
+        # The former pass began no longer ago than a cycle.
+        if pooled.rereads or turns.is_due(
+                pools.uuid_of(name), now - this.memory.work_watch.cycle, now,
+                _TURNS * this.current.pass_interval):
             this.world.placement.reread(name)
     pooled.rereads = max(0, pooled.rereads - 1)

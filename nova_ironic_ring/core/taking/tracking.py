@@ -10,6 +10,7 @@ pass may no longer hold. The pass is in
 import dataclasses
 
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.looking import look as looking
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking.building import builds
@@ -111,6 +112,12 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step,
     if claimed.is_handed_over and world.placement.consumers(node):
         # Its owner is to build on it.
         raise NodeLostError(node)
+    if claimed.is_abandoned and row is not None and _may_have_builds(
+            this, node):
+        # Its owner may have come back since, and build on it.
+        looking.again(this)
+        if not this.view.is_lost(row.owner):
+            raise NodeLostError(node)
     if rows.can_move(step) and not this.is_valid:
         # All that was asked may have taken long.
         raise NodeLostError(node)
@@ -121,3 +128,11 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step,
             claimed.owner is not None or new.may_have_builds(world, node)):
         return builds.look(this, node, claimed.owner)
     return []
+
+
+def _may_have_builds(this: one_pass.Pass, node: str) -> bool:
+    """Return whether a node has allocations, or nobody tells."""
+    try:
+        return bool(this.world.placement.consumers(node))
+    except Exception:
+        return True

@@ -317,6 +317,7 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
                 # written it.
                 if any(node == left.node or pools.has(instance, node)
                        for node in world.ironic.nodes_of([uuid])) or (
+                           not this.is_valid) or (
                            not end(this, dataclasses.replace(
                                left, host=host), uuid, instance)):
                     continue

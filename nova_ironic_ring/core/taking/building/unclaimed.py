@@ -172,7 +172,7 @@ def _end(this: one_pass.Pass, each: observation.Unclaimed,
     :returns: whether nothing is left to do
     """
     over = _over(this, each)
-    if over is None:
+    if over is None or not this.is_valid:
         return False
     builds.end(this, observation.LeftBuild(
         each.node, over.host, frozenset({each.instance})),

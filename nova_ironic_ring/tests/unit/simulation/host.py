@@ -248,6 +248,10 @@ class Process(clouds.Process):
     def now(self) -> float:
         return self.cloud.now + self._began
 
+    def since_start(self, at: float) -> float:
+        """Return a time of this process's clock as a time of the world."""
+        return at - self._began
+
     def wall_time(self) -> datetime.datetime:
         return super().wall_time() + datetime.timedelta(
             seconds=self._service.world.skews.get(self._service.me, 0))
@@ -415,6 +419,7 @@ class Activity:
     :ivar began_at: when it began
     :ivar read_at: when it last read rows or instances
     :ivar looked_at: when it began to look at a node that the tracker takes
+    :ivar services_at: when it asked for the services whose answer it goes by
     :ivar takes: the nodes whose instances it has decided to take over
     :ivar ring: the fingerprint of the ring by which it has decided
     :ivar steps: what it has decided on, by the node, if it is no pass
@@ -424,6 +429,7 @@ class Activity:
     began_at: float
     read_at: float
     looked_at: float = 0.0
+    services_at: float = 0.0
     takes: frozenset[str] = frozenset()
     ring: str = ''
     steps: Mapping[str, planner.Step] = dataclasses.field(
@@ -649,12 +655,16 @@ class Host:
         :returns: the answer
         """
         self.world.steps += 1
+        asked, activity = self.world.now, self.activity
+        self.world.rules.check_lease(self, name, args)
         self.pause(delay)
         self.world.adversary.act()
         self.meet(name, 'before')
         if needs_nova:
             self.reach()
         answer = method(*args, **kwargs)
+        if name == 'services':
+            activity.services_at = asked
         self.meet(name, 'after')
         if self.world.writes.answer(self, name, args, answer):
             self.world.work_changed_at = self.world.now
@@ -831,6 +841,7 @@ class Host:
         """Take free nodes by the last look."""
         self._begin()
         before = self.memory
+        self.activity.services_at = self.process.since_start(before.watch.at)
         try:
             result = node_places.take_free(self.ports, before, self.settings)
         except passes.UnansweredError as error:

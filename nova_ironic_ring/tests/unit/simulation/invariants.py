@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container, Iterable, Mapping
 import dataclasses
 import typing
+from typing import Any
 
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner
@@ -35,6 +36,15 @@ _UNOWNED = 3 * (times.PASS_INTERVAL + 4)
 
 # How many nodes of a service may vanish at any time.
 _HANDFUL = 5
+
+#: The services that are written to by a call of a port, from its arguments.
+_FORMER: Mapping[str, Callable[..., Iterable[str]]] = {
+    'delete_row': lambda node, owner: [owner],
+    'take_rows': lambda rows: [each.owner for each in rows.values()],
+    'set_instance_host': lambda instance, expected: [expected.host],
+    'place_instance': lambda instance, expected, place: [expected.host],
+    'end_build': lambda instance, host, is_claimed=True: (
+        [host] if host is not None and is_claimed else [])}
 
 _decide = planner.decide
 
@@ -256,6 +266,32 @@ class Invariants:
         last = [each for each in told if each.at < since][-1:]
         return any(said.ring in rings for said in (
             *last, *(each for each in told if each.at >= since)))
+
+    # Leases
+
+    def check_lease(self, host: hosts.Host, name: str, args: tuple[Any, ...]
+                    ) -> None:
+        """See that nobody writes after its lease what rests on its view.
+
+        A look is valid for less than this, and a write may wait for a few
+        answers after that was asked. A process that was frozen since cannot
+        know it.
+
+        :param host: the service
+        :param name: the name of the call of a port, as it begins
+        :param args: what is passed to it
+        """
+        former = _FORMER.get(name)
+        if former is None or not host.IS_OURS:
+            return
+        owners = {model.canonical(owner) for owner in former(*args)}
+        at = host.activity.services_at
+        if owners <= {host.me} or host.frozen_until > at or (
+                self.world.now - at < times.DOWN_TIME):
+            return
+        self.world.fail(
+            f'{host.name} calls {name} of {", ".join(sorted(owners))} by '
+            f'services that it has read {self.world.now - at:.1f} s ago')
 
     # Rows
 

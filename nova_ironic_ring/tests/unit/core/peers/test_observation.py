@@ -90,6 +90,12 @@ class MergedTestCase(base.BaseTestCase):
             self.assertEqual(30, found.watch.at)
             self.assertEqual(5, found.watch.silence('a'))
             self.assertEqual(0, found.watch.silence('b'))
+        # Who is absent by the newer look stays so.
+        looked.view = dataclasses.replace(
+            looked.view, states={'a': membership.State.ABSENT})
+        for first, last in (looked, failed), (failed, looked):
+            found = first.merged(self.before, last)
+            self.assertEqual(20, found.watch.silence('a'))
 
     def test_shards_that_a_pass_has_listed(self):
         self.before.view = _view('a', names='xy', gone='x', n='x')
