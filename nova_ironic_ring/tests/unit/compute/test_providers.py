@@ -277,6 +277,7 @@ class ReservedByPeerTestCase(WithPools, RealPlacementTestCase):
         self.assertEqual({CLASS: (len(NODES), len(NODES))},
                          self.real.inventories(provider))
         for _ in range(5):
+            self.nova.advance(60)
             self.track()
         self.assertEqual(expected, self.real.inventories(provider))
 

@@ -339,6 +339,9 @@ class _Place:
     def now(self) -> float:
         return 0.0
 
+    def longest_gap(self, since: float) -> float:
+        return 0.0
+
 
 @ddt.ddt
 class LeftBehindTestCase(base.BaseTestCase):
