@@ -122,20 +122,19 @@ def _look_at_rings(this: one_pass.Pass) -> Iterator[events.Event]:
     If this service's own record was not written, the others went without it.
     """
     memory, known = this.memory, this.view
-    before = memory.agreement
-    ring = known.ring.fingerprint(this.current.scope)
+    before, current = memory.agreement, this.current
     if not known.is_trusted or not memory.own_work.is_working:
         memory.agreement = before.restarted()
         return
     memory.agreement = before.look(
-        known, memory.watch.at, memory.work_watch.cycle, this.current)
+        known, memory.watch.at, memory.work_watch.cycle, current)
     lasting = memory.agreement.lasting
     if lasting - before.lasting:
         yield events.RingsDiffer(lasting - before.lasting)
     agree = frozenset(
         host for host in before.lasting - lasting
-        if (said := known.said(host)) is not None
-        and said.consents(ring, this.current.scope))
+        if (said := known.said(host)) is not None and said.consents(
+            known.ring.fingerprint(current.scope), current.scope))
     if agree:
         yield events.RingsAgree(agree)
 

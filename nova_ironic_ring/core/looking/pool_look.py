@@ -127,8 +127,7 @@ def _with_consent(this: one_pass.Pass, seen: pool_plan.Seen
     consenting = frozenset(
         host for host in owners
         if (found := said.get(model.canonical(host))) is not None
-        and found.follows and found.consents(
-            mine, current.scope))
+        and found.follows and found.consents(mine, current.scope))
     again = [uuid for uuid, instance in seen.of_others.items()
              if instance.host in consenting]
     if not again:
